@@ -49,7 +49,7 @@ TEST(Tape, StartsFromAFactor) {
 }
 
 // Whether an op computes it there, or elsewhere, or in several parts.
-TEST(Variable, KeepsItsGradientInItsBuffer) {
+TEST(Variable, UsesGivenGradientBuffer) {
   Context ctx;
   const Variable x = number(ctx, 5);
   const Tensor buffer = Tensor::filled(*ctx.stream, {1}, 7);
@@ -116,7 +116,7 @@ TEST(Tape, ReportsCompleteGradientOnce) {
   EXPECT_EQ(hooks.latest, 13);
 }
 
-TEST(Tape, ReportsNoGradientTheLossDoesNotReach) {
+TEST(Tape, ReportsNoUnreachedGradient) {
   Context ctx;
   const Variable x = number(ctx, 1);
   GradientCount hooks(ctx, x);

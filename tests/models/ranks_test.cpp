@@ -227,7 +227,7 @@ TEST(Ranks, SkipBadImagesAsOneProcess) {
 }
 
 // Reduce-scatters begin in the backward pass, and all-gathers end before the layer that reads the weights.
-TEST(Ranks, OverlapBucketsAsOneProcessDoes) {
+TEST(Ranks, ReduceBucketsAsOneProcess) {
   const std::string config = R"(
 version: 1
 device: cpu

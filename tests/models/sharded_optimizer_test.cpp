@@ -16,7 +16,7 @@ namespace {
 using RankPointer = std::shared_ptr<Communicator>;
 using NamedState = std::vector<std::pair<std::string, Tensor>>;
 
-// Parameters of many sizes, one of them frozen. A rank may own none, a part, or several of them.
+// Parameters of many sizes, one of them frozen, of which a rank may have nothing, a part, or several.
 struct UpdateBench {
   Context ctx;
   Stream& stream = *ctx.stream;
@@ -36,7 +36,7 @@ struct UpdateBench {
       parameter.learning_rate = size == 64 ? 2 : 1;
     }
   }
-  // Returns numbers with few significant bits, so that their sums are exact.
+  // Of few bits, so that the parts of one add up to it exactly.
   static std::vector<float> numbers(std::int64_t size, int seed) {
     const RandomSequence random = RandomSequence{static_cast<std::uint64_t>(seed)};
     std::vector<float> values;
@@ -62,16 +62,10 @@ struct UpdateBench {
         parameter.variable.grad() = Tensor::from(stream, parameter.shape, numbers(count_of(parameter.shape), seed));
     step(all());
   }
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
   // Each rank brings an equal part of the same gradients.
   void step_sharded(ShardedOptimizer& sharded, int ranks, int seed) {
     sharded.begin_step(false);
     auto gradient = sharded.gradients().begin();
-=======
-  // Each rank contributes an equal part of the same gradients.
-  void step_shared(SharedWeights& shared, int ranks, int seed) {
-    auto gradient = shared.gradients().begin();
->>>>>>> 8349c30f (tests/models: clearer comments):tests/models/shared_weights_test.cpp
     for (const Parameter& parameter : parameters) {
       if (!parameter.trainable) continue;
       std::vector<float> values = numbers(count_of(parameter.shape), seed);
@@ -98,17 +92,8 @@ NamedState copies_of(Stream& stream, const NamedState& state) {
   return copies;
 }
 
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // Bitwise, weights and state, on ranks of which some may have no part of any parameter.
-TEST(ShardedOptimizer, UpdatesAsOneProcessDoes) {
-=======
-// To the same bits, on ranks of which some may have no piece of anything; and so does the state.
-=======
-// Bitwise identical, including the state, even if some ranks have no shard of a bucket.
->>>>>>> 05446db7 (tests/models: rewrite comments in plain English):tests/models/shared_weights_test.cpp
-TEST(SharedWeights, AreUpdatedAsOneProcess) {
->>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
+TEST(ShardedOptimizer, UpdatesAsOneProcess) {
   for (const char* const name : {"{sgd: {momentum: 0.9, weight_decay: 0.1}}", "{adamw: {weight_decay: 0.1}}", "sgd"})
     for (const int size : {2, 4, 8}) {
       UpdateBench one(name);
@@ -125,17 +110,8 @@ TEST(SharedWeights, AreUpdatedAsOneProcess) {
     }
 }
 
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // In the backward pass a gradient is reduced when it is complete: after the last layer that adds to it.
-TEST(ShardedOptimizer, ReducesAGradientUsedTwiceOnce) {
-=======
-// Beside the backward pass a gradient is summed when it is complete: behind the last layer that adds to it.
-=======
-// During the backward pass, a gradient is reduced once it is complete: after the last layer that adds to it.
->>>>>>> 05446db7 (tests/models: rewrite comments in plain English):tests/models/shared_weights_test.cpp
-TEST(SharedWeights, AreReducedOnceIfUsedTwice) {
->>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
+TEST(ShardedOptimizer, ReducesGradientUsedTwiceOnce) {
   on_ranks(2, [](const RankPointer& ranks) {
     UpdateBench several("sgd");
     Context& ctx = several.ctx;
@@ -158,16 +134,8 @@ TEST(SharedWeights, AreReducedOnceIfUsedTwice) {
   });
 }
 
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // The last parameters first: 2.4 of 4.8 million floats, half of what is left, and the rest.
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
-TEST(ShardedOptimizer, EachBucketHoldsHalfOfWhatIsLeft) {
-=======
-=======
-// The last parameters first: 2.4 of 4.8 million floats, then half of the rest, and then the rest.
->>>>>>> 635dd9d5 (tests/models: plain English in the remaining comments):tests/models/shared_weights_test.cpp
-TEST(SharedWeights, BucketsHalveInSize) {
->>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
+TEST(ShardedOptimizer, BucketsHalveInSize) {
   on_ranks(2, [](const RankPointer& ranks) {
     Context ctx;
     std::deque<Parameter> parameters;
@@ -183,11 +151,7 @@ TEST(SharedWeights, BucketsHalveInSize) {
     const ShardedOptimizer sharded(*ranks, ctx, pointers, *optimizer, false);
     std::vector<int> in_buckets{1};
     for (std::size_t i = 1; i < pointers.size(); ++i) {
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
       const Tensor &here = sharded.gradients()[i], &before = sharded.gradients()[i - 1];  // lies behind it
-=======
-      const Tensor &here = shared.gradients()[i], &before = shared.gradients()[i - 1];  // stored after it
->>>>>>> 63bd23be (tests: plain English in skip and failure messages):tests/models/shared_weights_test.cpp
       if (before.read() != here.read() + here.size()) in_buckets.push_back(0);
       ++in_buckets.back();
     }
@@ -195,11 +159,7 @@ TEST(SharedWeights, BucketsHalveInSize) {
   });
 }
 
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
-TEST(ShardedOptimizer, KeepsTheStateOfItsShardAlone) {
-=======
-TEST(SharedWeights, KeepOnlyStateOfOwnShard) {
->>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
+TEST(ShardedOptimizer, KeepsOnlyStateOfOwnShard) {
   std::int64_t kept[4] = {};
   on_ranks(4, [&](const RankPointer& ranks) {
     UpdateBench several("adam");
@@ -210,16 +170,8 @@ TEST(SharedWeights, KeepOnlyStateOfOwnShard) {
   for (const std::int64_t here : kept) EXPECT_LE(here, 2 * 112);
 }
 
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // What a checkpoint has of one process, or of another number of ranks.
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
-TEST(ShardedOptimizer, ResumesFromTheWholeState) {
-=======
-=======
-// The state in a checkpoint of one process, or of another number of ranks.
->>>>>>> 8349c30f (tests/models: clearer comments):tests/models/shared_weights_test.cpp
-TEST(SharedWeights, RestoreWholeState) {
->>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
+TEST(ShardedOptimizer, RestoresWholeState) {
   UpdateBench one("adam");
   one.step_alone(2);
   const NamedState state = copies_of(one.stream, one.optimizer->state());
@@ -233,28 +185,14 @@ TEST(SharedWeights, RestoreWholeState) {
     ShardedOptimizer sharded(*ranks, several.ctx, several.all(), *several.optimizer, false);
     several.step_sharded(sharded, 4, 3);
     EXPECT_EQ(several.values(), one.values());
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
     // Adam's count of steps, which a rank without a piece of the parameter has read, too, and has not counted on.
     const auto whole = values_by_name(several.stream, sharded.whole_state());
-=======
-    // Adam's step count, which a rank without parameters has also restored, and has not incremented.
-    const auto whole = values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer));
->>>>>>> 635dd9d5 (tests/models: plain English in the remaining comments):tests/models/shared_weights_test.cpp
     for (const Parameter* parameter : {&several.parameters[0], &several.parameters[2], &several.parameters[4]})
       EXPECT_EQ(whole.at("steps." + parameter->name), std::vector<float>{2}) << parameter->name;
   });
 }
 
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
-<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
-TEST(ShardedOptimizer, KeepsTheStateOfAFrozenParameter) {
-=======
-// Of a parameter that is frozen for now.
-=======
-// A parameter that is currently frozen.
->>>>>>> 05446db7 (tests/models: rewrite comments in plain English):tests/models/shared_weights_test.cpp
-TEST(SharedWeights, KeepStateOfFrozenWeights) {
->>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
+TEST(ShardedOptimizer, KeepsStateOfFrozenParameter) {
   on_ranks(2, [&](const RankPointer& ranks) {
     UpdateBench several("{sgd: {momentum: 0.9}}");
     const std::string name = "momentum." + several.parameters[3].name;
