@@ -18,7 +18,8 @@ struct ConvEngineOptions {
 // The engines of a device; their order is the selection rule.
 std::vector<std::unique_ptr<ConvEngine>> make_conv_engines(Device device, const ConvEngineOptions& options = {});
 
-// Each engine alone; null if the build or the device has none. Those that multiply spectra are in fft/spectral_engine.h.
+// Each engine alone; null if the build or the device has none. Those that multiply spectra are in
+// fft/spectral_engine.h.
 
 // Seven loops with sums in double, on the CPU: slow, and right. Supports every valid problem.
 std::unique_ptr<ConvEngine> make_direct_engine();
