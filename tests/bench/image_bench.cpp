@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "data/augmentation/augment.h"
 #include "data/files.h"
 #include "data/images/decoders.h"
 #include "data/loader.h"
