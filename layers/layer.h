@@ -16,8 +16,8 @@ class ConvTuner;
 class Sequential;
 class TunedConvolution;
 
-// Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), who picks
-// convolution engines, and whether training wants its input's gradient (nothing before the first layer is trained).
+// Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), the tuner of
+// its convolutions, and whether training needs its input's gradient (not if no earlier layer is trained).
 struct Site {
   std::string name;
   Shape input;
@@ -42,17 +42,17 @@ class Layer {
   // What the forward pass leaves for the backward one, as the memory plan counts it: tensors that the closure captured.
   virtual bool keeps_input() const { return false; }
   virtual bool keeps_output() const { return false; }
-  virtual std::size_t kept_bytes() const { return 0; }  // per image, beside input and output
+  virtual std::size_t kept_bytes() const { return 0; }  // per image, without input and output
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
-  // The most that a pass takes beside its results and gives back; convolutions' plans are asked for theirs themselves.
+  // The most temporary memory of a pass, without its results. A convolution's workspace is in its plan instead.
   virtual std::size_t scratch_bytes(const Device& /*device*/, std::int64_t /*batch*/) const { return 0; }
-  // Asked of a layer that a ReLU follows: true where it does max(y, 0) itself from now on, which saves a pass.
+  // Called if a ReLU follows. Returns true if the layer computes max(y, 0) itself from now on, which saves a pass.
   virtual bool take_over_relu() { return false; }
-  // Asked of the last layer of a path whose output is added to another path's: true where it adds that one itself from
-  // now on, in the pass that writes its result. Then it runs by forward_with_sum.
+  // Called on the last layer of a path whose output is added to another path's. Returns true if the layer adds that
+  // output itself from now on, in the pass that writes its result. It then runs by forward_with_sum.
   virtual bool take_over_sum() { return false; }
   virtual Variable forward_with_sum(Context& ctx, const Variable& x, const Variable& other);
-  // Told to each layer behind another one: it may leave its work to that one.
+  // Called on each layer after its predecessor `before`: the layer may hand its work to it.
   virtual void leave_work_to(Layer& /*before*/) {}
   // The layers inside a layer that joins paths; empty for all others.
   virtual std::vector<const Sequential*> paths() const { return {}; }
@@ -76,6 +76,6 @@ class Layer {
 };
 
 using LayerRegistry = Registry<Layer, const Site&, Params&>;
-LayerRegistry builtin_layers();  // builtin.cpp: one line a layer
+LayerRegistry builtin_layers();  // builtin.cpp: one line per layer
 
 }  // namespace twiddle

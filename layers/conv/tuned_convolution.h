@@ -26,7 +26,7 @@ class TunedConvolution {
   const std::string& layer() const { return layer_; }
   bool transposed() const { return direction_ == Direction::transposed; }
   const ConvProblem& of_one_image() const { return problem_; }
-  // Of so many images; throws where that is impossible, in words that begin with the layer's kind.
+  // The problem of `batch` images. Throws if it is invalid, with the layer's kind first.
   ConvProblem problem(std::int64_t batch) const;
   const std::string& engine() const { return engine_; }  // empty: as the policy says
   ConvTuner& tuner() const { return tuner_; }
@@ -34,7 +34,7 @@ class TunedConvolution {
   // Which pass of the problem a pass of the layer is, and whether training has a use for the layer's.
   ConvPass pass_for(ConvPass of_layer) const;
   bool in_training(ConvPass of_layer) const;
-  // The first time in each batch size the tuner is asked.
+  // The first call for each batch size calls the tuner.
   const ConvPlan& plan(Context& ctx, const ConvProblem& here, ConvPass of_layer);
 
  private:

@@ -14,7 +14,7 @@ class Error;
 
 // The result of one plan.
 struct Entrant {
-  std::shared_ptr<const ConvPlan> plan;  // null where the contest is long over
+  std::shared_ptr<const ConvPlan> plan;  // null once the result is stored
   ConvPlan::Facts facts;
   double milliseconds = std::numeric_limits<double>::infinity();      // alone, if it was timed
   double error = std::numeric_limits<double>::quiet_NaN();            // if it was checked
@@ -26,7 +26,7 @@ struct ContestResult {
     std::shared_ptr<const ConvPlan> winner;  // null: no plan keeps the precision
     double milliseconds = 0;                 // of the winner, in its step where it won by that
     std::string reason;                      // "measured 1.42 ms, next gemm 3.10"
-    std::string failure;                     // of engines that failed when they were asked; empty: none did
+    std::string failure;                     // of engines that failed to make plans; empty: none did
     std::vector<Entrant> entrants;           // the fastest first
     bool doubtful = false;                   // its repeats disagree: nothing to remember
     bool short_of_memory = false;            // some plan could not be timed for that: nothing to remember, either
@@ -35,9 +35,9 @@ struct ContestResult {
   bool doubtful() const { return passes[0].doubtful || passes[1].doubtful || passes[2].doubtful; }
 };
 
-// Which plans of some engines are fastest for a problem's passes: a short look at all plans, a long one at the best,
-// each held to the precision, with the epilogue that the problem names. Plans that share spectra are looked at one
-// behind the other, as a training step runs them, and such plans for all passes may win together without winning each.
+// Finds the fastest plans of some engines for a problem's passes, with the problem's epilogue. All plans are timed
+// briefly, the best ones longer, and each is checked against the error limit. Plans that share spectra are timed one
+// after another, as in a training step. Together they may win all passes even if none wins its pass alone.
 class Contest {
  public:
   struct Rules {
@@ -49,7 +49,7 @@ class Contest {
   };
   Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes, std::vector<ConvEngine*> engines,
           Rules rules);
-  // Held again where its repeats disagree.
+  // Runs the benchmark, and again if its repeats disagree.
   ContestResult hold();
 
  private:

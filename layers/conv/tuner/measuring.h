@@ -5,17 +5,16 @@
 
 namespace twiddle {
 
-// What the tuner tells, while it measures, to who waits for it.
+// Reports the tuner's progress while it measures, and stops it on request.
 class Measuring {
  public:
   using Tell = std::function<void(const std::string&)>;
   using Stop = std::function<bool()>;
 
-  // `tell` hears how far it is where it takes longer than two seconds, and then every ten; `stop` is asked again and
-  // again, and ends it with true.
+  // `tell` receives the progress after two seconds and then every ten. `stop` is polled; true stops the measurement.
   explicit Measuring(Tell tell, Stop stop = {}) : tell_(std::move(tell)), stop_(std::move(stop)) {}
   void stop_if(Stop stop) { stop_ = std::move(stop); }  // instead of the one before
-  void expect(int contests) { expected_ += contests; }  // so that the time they will take can be told
+  void expect(int contests) { expected_ += contests; }  // for the estimate of the remaining time
   void begin(const std::string& contest);               // "forward of 16x3x32x32 * 8x3x5x5"
   void end();
   void between_two();  // measurements: throws Interrupted
