@@ -61,7 +61,7 @@ Variable Conv2d::forward(Context& ctx, const Variable& given) {
   const bool extended = extra_[0] > 0 || extra_[1] > 0;
   const Variable x = extended ? pad_planes(ctx, name(), given, {0, extra_[0], 0, extra_[1]}) : given;
 
-  // Chosen now, while the step holds little and a rehearsal finds room.
+  // Chosen now: early in the step, memory is free for the trial runs.
   if (ctx.training && x.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_input);
   if (ctx.training && weight_->variable.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_weight);
   const Tensor input = x.value(), bias = bias_ ? bias_->variable.value() : Tensor();
@@ -102,8 +102,7 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_bias");
     bias_grad = relu_and_bias_backward(*ctx.stream, output, relu_, wants_bias, grad_y);
   }
-  // First the pass that needs w's spectrum, which may be there from the forward pass: the other's result takes its
-  // room.
+  // First the pass that needs w's spectrum, which the forward pass may have left: the other pass reuses its memory.
   if (of_input != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
     ConvOperands operands =

@@ -8,7 +8,7 @@
 
 namespace twiddle {
 
-// What the layers conv2d and conv_transpose2d are asked for. Pairs are height and width.
+// The options of the layers conv2d and conv_transpose2d. Pairs are height and width.
 struct ConvLayerOptions {
   int filters, dilation, groups;
   std::array<int, 2> kernel, stride, pad, output_pad;

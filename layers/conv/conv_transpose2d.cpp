@@ -21,7 +21,7 @@ int grown(int size, int axis, const ConvLayerOptions& options) {
   return static_cast<int>(std::clamp<std::int64_t>(out, 0, std::numeric_limits<int>::max()));
 }
 
-// The convolution that goes the other way: from the layer's output to its input.
+// The convolution whose input gradient the layer computes: from the layer's output to its input.
 ConvProblem the_other_way(const Site& site, const Params& params, const ConvLayerOptions& options) {
   const auto [channels, height, width] = input_sizes(site, params);
   const auto refuse = [&](const std::string& why) { throw Error(ErrorKind::config, params.owner() + ": " + why); };
@@ -51,11 +51,10 @@ ConvTranspose2d::ConvTranspose2d(const Site& site, Params& params)
   if (!options) return;
   const ConvProblem problem = the_other_way(site, params, *options);
   output_pad_ = options->output_pad;
-  // From a stride on, `output_pad` makes room for more outputs of the convolution that goes the other way, which are no
-  // inputs.
+  // With `output_pad` >= stride, the convolution would have more outputs than the layer has inputs.
   extend_input({output_pad_[0] / options->stride[0], output_pad_[1] / options->stride[1]});
   set_output_shape({problem.channels, problem.height, problem.width});
-  // Of the kernel's taps one in stride_h stride_w meets an output.
+  // One of stride_h * stride_w taps contributes to an output.
   const std::int64_t taps = std::int64_t(problem.kernel_h) * problem.kernel_w;
   const std::int64_t strides = std::int64_t(problem.stride_h) * problem.stride_w;
   define(problem, *options, problem.filters / problem.groups * std::max<std::int64_t>(taps / strides, 1),

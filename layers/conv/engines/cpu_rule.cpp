@@ -10,7 +10,7 @@ namespace twiddle {
 
 namespace {
 
-// Of a kernel's elements along an axis, how many lie on data and not on padding, over all outputs.
+// Counts the taps along an axis that read data, not padding, over all outputs.
 double taps_on_data(int size, int outputs, int kernel, int pad) {
   double taps = 0;
   for (int first = -pad; first < outputs - pad; ++first)
@@ -36,12 +36,12 @@ int least_kernel(const ConvProblem& problem) {
   return std::min(problem.kernel_h, problem.kernel_w);
 }
 
-// Below, spectra are filling for the most part.
+// Below this, most of a spectrum is padding.
 bool has_large_outputs(const ConvProblem& problem) {
   return std::min(problem.out_height(), problem.out_width()) >= 8;
 }
 
-// Spectra and oneDNN's depthwise kernels have a channel in each lane: of fewer, most lanes are filling.
+// Spectra and oneDNN's depthwise kernels have a channel in each lane: with fewer channels, most lanes are padding.
 bool fills_a_vector(const ConvProblem& problem) {
   return problem.channels >= 16;
 }
@@ -68,8 +68,8 @@ bool spectra_pay_beside_products(const ConvProblem& problem) {
 }
 
 // Its matrix products are of tiles by channels by filters: few channels leave little but the transforms of x and y, and
-// few tiles little but those of the kernels, whose bins are four times as many numbers as they have. Groups have few
-// channels as a rule, and of smaller outputs than a tile most would be thrown away.
+// few tiles little but those of the kernels, whose bins are four times as many numbers as they have. Groups usually
+// have few channels. If outputs are smaller than a tile, most of the tile is discarded.
 bool winograd_pays_beside_onednn(const ConvProblem& problem) {
   constexpr int tile = 4, fewest_channels = 32, fewest_tiles = 32;
   const auto tiles = [](int outputs) { return std::int64_t(outputs + tile - 1) / tile; };
@@ -95,7 +95,7 @@ bool depthwise_pays_beside_onednn(const ConvProblem& problem) {
   return depthwise_pays(problem) && !(quick && fills_a_vector(problem) && onednn_pays(problem));
 }
 
-// A product takes the images one by one, which small ones do not pay. Of few filters most of oneDNN's lanes are
+// A product handles one image at a time, too slow for small images. With few filters most of oneDNN's lanes are
 // padding: the three passes of 64 to 3 channels with 3x3 kernels on 64x64 take it four times as long (one thread,
 // AVX2). With more weights than images it is the copy of those that takes the product's time.
 bool onednn_pays(const ConvProblem& problem) {

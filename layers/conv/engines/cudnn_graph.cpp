@@ -34,7 +34,7 @@ class Descriptor {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
   }
 
-  // How many there are of what was asked for; the values go to `values`.
+  // Returns the number of requested attributes; writes their values to `values`.
   std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t most,
                     void* values) const {
     std::int64_t count = 0;
@@ -164,7 +164,7 @@ std::vector<Descriptor> propose(const Descriptor& graph, cudnnBackendHeurMode_t 
   return {};
 }
 
-// The configuration of an engine with its settings, behind the parts that it is made of.
+// The configuration of an engine with its settings, after the descriptors that it consists of.
 std::vector<Descriptor> configure(const Descriptor& graph, const CudnnPlanName& name) {
   std::vector<Descriptor> made;
   Descriptor& engine = made.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -304,8 +304,8 @@ CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPa
   CudnnPlans plans;
   std::set<std::string> seen;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-    // Slow ones, as a rule, which take long to try; but of strided layers they do some fastest: OverFeat's first
-    // in 1.07 ms forward, the others in 1.30 (H200).
+    // Usually slow, and slow to benchmark, but the fastest for some strided layers: OverFeat's first in 1.07 ms
+    // forward, the others in 1.30 (H200).
     const bool strided = problem.stride_h > 1 || problem.stride_w > 1;
     if (mode == CUDNN_HEUR_MODE_FALLBACK && !plans.empty() && !strided) break;
     int made = 0;

@@ -63,7 +63,7 @@ class Cudnn {
 
 const Cudnn& cudnn();  // loaded by the first call; where that fails, the next one tries again
 
-// Throws an Error of kind device with the caller's line and cuDNN's own words.
+// Throws an Error of kind device with the caller's line and cuDNN's message.
 void check(cudnnStatus_t status, const std::source_location& where = std::source_location::current());
 
 template <auto function, class T>

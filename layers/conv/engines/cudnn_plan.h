@@ -16,7 +16,7 @@ struct ConvPointers {
 // What cuDNN calls a plan or an algorithm: one pass of one problem, ready to run.
 struct CudnnPlan {
   CudnnPlanName name;
-  bool deterministic = true;  // equal inputs give equal bits
+  bool deterministic = true;  // equal inputs give bitwise identical results
   std::size_t workspace = 0;  // bytes of scratch that run() is handed
 
   virtual ~CudnnPlan() = default;

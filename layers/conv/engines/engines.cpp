@@ -34,7 +34,7 @@ bool taps_pay_on_gpu(const ConvProblem& problem) {
   return problem.height > 1 || problem.kernel_w <= 512;
 }
 
-// Of a 1x1 layer the product of spectra is the layer itself, with transforms around it.
+// For a 1x1 layer the product of spectra is the layer itself, plus transforms.
 SpectralBackend for_larger_kernels(SpectralBackend backend) {
   backend.pays = [](const ConvProblem& problem) { return problem.kernel_h > 1 || problem.kernel_w > 1; };
   return backend;

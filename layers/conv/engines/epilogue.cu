@@ -8,7 +8,7 @@ namespace twiddle {
 
 namespace {
 
-struct BiasAndRelu {  // y as rows of places, one a filter and image
+struct BiasAndRelu {  // y as rows of pixels, one per filter and image
   Divisor filters;
   const float* bias;
   struct Row {

@@ -102,7 +102,7 @@ struct Im2colElement {
   }
 };
 
-// Of the taps of an undilated kernel, only each stride-th can have read a given place.
+// Only every stride-th tap of an undilated kernel can have read a given element.
 struct Col2imElement {
   Unrolling u;
   Divisor width, height, stride_w, stride_h;
@@ -143,12 +143,12 @@ struct Shares {
 };
 
 // Shares are for images that need no columns. Threads then wait for each other once a pass and not after every product,
-// many of which take some microseconds: docs/notes/cpu.md. Whoever is free takes the next share.
+// many of which take some microseconds: docs/notes/cpu.md. The schedule is dynamic.
 Shares shares_of(Device device, const ConvProblem& p, ConvPass pass) {
   const int threads = omp_get_max_threads();
   const bool possible = device.kind == Device::Kind::cpu && is_product(p) && threads > 1;
   if (pass != ConvPass::backward_weight) return {.count = p.batch, .apart = possible && p.batch >= 2 * threads};
-  // Each has sums of its own, which may not be larger than what they are made of (few images of many channels).
+  // Each has separate sums, which must not be larger than their operands (few images of many channels).
   const int count = std::max(8, threads);
   const std::int64_t operands = count_of(p.input_shape()) + count_of(p.output_shape());
   const bool pays = p.batch >= count && count * count_of(p.weight_shape()) <= operands;
@@ -210,7 +210,7 @@ class Products {
     for (int share = 0; share < shares_.count; ++share) work(share);
   }
 
-  // An exception may not leave a parallel loop, so one of those that were thrown there is thrown behind it.
+  // An exception must not leave a parallel loop, so one of those thrown there is rethrown after it.
   template <class Work>
   void for_each_share_apart(const Work& work) const {
     std::exception_ptr failure;
@@ -322,7 +322,7 @@ ConvPass transposed(ConvPass pass) {
   return pass == ConvPass::forward ? ConvPass::backward_input : ConvPass::forward;
 }
 
-// A pass by the products of the rotated problem, behind whose scratch are the rotated kernels.
+// A pass by the products of the rotated problem. The rotated kernels follow the products' scratch.
 void run_rotated(Stream& stream, const Products& products, const ConvProblem& p, ConvPass pass,
                  const PassArrays& arrays, float* scratch) {
   float* const kernels = scratch + products.scratch_floats();

@@ -21,8 +21,8 @@ std::shared_ptr<const ConvPlan> gathering_plan(const Device& device, const ConvP
                  });
 }
 
-// Of 3x3 kernels, for any number of channels. The backward pass of bias and ReLU is left to a pass of its own, which
-// serves both gradients: inside it takes longer in every layer of VGG-E (docs/notes/products.md).
+// For 3x3 kernels and any number of channels. The backward pass of bias and ReLU is a separate pass, which serves both
+// gradients: fused it takes longer in every layer of VGG-E (docs/notes/products.md).
 std::shared_ptr<const ConvPlan> tap_shifts_plan(const Device& device, const ConvProblem& problem, ConvPass pass) {
   return plan_of(
       {.engine = "implicit_gemm", .name = "shifts", .scratch_bytes = tap_shifts_scratch(device, problem, pass)},

@@ -31,8 +31,9 @@ using Tag = dnnl::memory::format_tag;
 using onednn::Operand, onednn::Plan;
 
 // oneDNN sums one by one in float, which loses 1.9e-8 times the root of their number (measured): beyond 9,216, fp32's
-// promise is near. Longer sums are taken piece by piece, over images and places for a weight's gradient, where pieces
-// cost time, and sooner over channels or filters, where they do not: so that each image and filter keeps the promise.
+// error limit is near. Longer sums are computed piece by piece, over images and places for a weight's gradient, where
+// pieces cost time, and sooner over channels or filters, where they do not: so that each image and filter meets the
+// limit.
 constexpr std::int64_t longest_over_places = 9216, longest_over_planes = 4608;
 
 // Where the plain tensors of a run lie.
@@ -49,7 +50,7 @@ std::size_t workspace(const Plan& plan) {
   return bytes;
 }
 
-// Of pieces: a summand, and of a weight's gradient the sum as well, unless it is counted as what the reorder takes.
+// Scratch of pieces: a summand, and for a weight's gradient the sum, unless it is counted in the reorder's memory.
 std::size_t summands(const ConvProblem& problem, ConvPass pass, const Plan& plan) {
   if (pass == ConvPass::backward_weight) return (plan.w.reorder ? 1 : 2) * plan.w.wanted.get_size();
   const Shape result = pass == ConvPass::forward ? problem.output_shape() : problem.input_shape();
@@ -104,7 +105,7 @@ class Convolutions {
   dnnl::stream stream_{engine_};
   mutable std::map<Key, std::unique_ptr<Plan>> plans_;
 
-  // The gradient that one of the backward passes put into another layout, for the other one behind it.
+  // The gradient in the layout that the first backward pass reordered it to, for the second one.
   struct Reordered {
     Version version;
     Description layout;
@@ -113,7 +114,7 @@ class Convolutions {
   std::optional<Reordered> gradient_;
 };
 
-// Groups, and kernels beyond all measure, leave sums that are too long and cannot be cut.
+// With groups or huge kernels, some sums are too long and cannot be split.
 std::string Convolutions::refusal(const ConvProblem& problem, ConvPass pass) const {
   if (!cuts_sums(problem) || pass == ConvPass::backward_weight) return {};
   const ConvProblem part = pieces_for(problem, pass).front().piece.problem;

@@ -30,7 +30,7 @@ Shape output_shape(const Piece& piece) {
   return {piece.problem.batch, piece.problem.filters, piece.out_height, piece.out_width};
 }
 
-// oneDNN gives the groups an axis of their own.
+// oneDNN has a separate axis for groups.
 Shape weight_shape(const ConvProblem& p) {
   if (p.groups == 1) return p.weight_shape();
   return {p.groups, p.filters / p.groups, p.channels / p.groups, p.kernel_h, p.kernel_w};
@@ -49,15 +49,15 @@ Tag tag_of(Layout layout) {
 }
 
 // The layouts to try, fastest first with the reorders they cost. A rule found by measurement
-// (tests/bench/conv_bench.cpp) and not a measurement at run time, so that the same run gives the same bits again.
+// (tests/bench/conv_bench.cpp) and not a measurement at run time, so that equal runs are bitwise identical.
 std::array<Layout, 3> layouts_for(const ConvProblem& p, ConvPass pass) {
   using enum Layout;
   const int channels = p.channels / p.groups, filters = p.filters / p.groups;
   const bool few_channels = channels <= 4;
   if (p.groups > 1) return {blocked, channels_last, plain};
-  // With few channels a blocked gradient is mostly filling.
+  // With few channels a blocked gradient is mostly padding.
   if (few_channels && pass == ConvPass::backward_input) return {plain, channels_last, blocked};
-  // A first layer reads plain images; otherwise blocks of 16 want multiples of 16.
+  // A first layer reads plain images; otherwise blocks of 16 need multiples of 16.
   if (few_channels || (channels % 16 == 0 && filters % 16 == 0)) return {blocked, channels_last, plain};
   return {channels_last, blocked, plain};
 }

@@ -7,8 +7,7 @@
 
 namespace twiddle::onednn {
 
-// A piece of one of a pass's tensors: as we hold it, and as the primitive wants it. A reorder is empty where both
-// agree.
+// A piece of one of a pass's tensors, in our layout and in the primitive's. The reorder is empty if both are equal.
 struct Operand {
   int argument;
   dnnl::memory::desc plain, wanted;
@@ -21,7 +20,7 @@ struct Plan {
   Operand x, w, y;
   dnnl::memory::desc bias;
   std::size_t scratchpad;
-  dnnl::primitive add;  // backward_weight: as w's reorder, added to what is there
+  dnnl::primitive add;  // backward_weight: w's reorder that accumulates
 };
 
 // In the layout that is fastest by a rule; null: oneDNN has no such implementation.

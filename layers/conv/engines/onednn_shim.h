@@ -6,7 +6,7 @@
 
 namespace twiddle::onednn {
 
-// The three tensors of a convolution as oneDNN is asked for them; format `any` leaves the layout to it.
+// The descriptors of a convolution's three tensors; with format `any` oneDNN chooses the layout.
 struct Tensors {
   dnnl::memory::desc x, w, y;
   dnnl::memory::desc bias;  // of no dimensions: none
@@ -19,7 +19,7 @@ inline dnnl::primitive_desc plan(const dnnl::engine& engine, const Piece& piece,
   const ConvProblem& p = piece.problem;
   const dnnl::memory::dims strides{p.stride_h, p.stride_w}, dilation{p.dilation - 1, p.dilation - 1};
   const dnnl::memory::dims before{p.pad_h, p.pad_w};
-  // What is left over behind the last output counts as negative padding.
+  // Input left over after the last output counts as negative padding.
   const auto behind = [&](int out, int stride, int kernel, int size, int pad) {
     return (out - 1) * stride + p.dilation * (kernel - 1) + 1 - size - pad;
   };

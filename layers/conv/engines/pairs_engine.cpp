@@ -74,7 +74,7 @@ class PairsEngine final : public ConvEngine {
     return found;
   }
 
-  // Of thin matrices most of a tile would be zeros, and of small ones launches take longer than products.
+  // For thin matrices most of a tile would be zeros; for small ones launches take longer than products.
   bool pays(const ConvProblem& p) const override {
     return p.channels >= 64 && p.filters >= 64 && p.flops() > 5e8 && p.precision == Precision::fp32;
   }

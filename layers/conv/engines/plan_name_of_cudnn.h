@@ -11,7 +11,7 @@ namespace twiddle {
 // "winograd_nonfused" or "fft (tensor cores)", or an engine of the graph API with its settings, "nhwc (engine 18 k11=0
 // k24=3)".
 struct CudnnPlanName {
-  std::string family;                                 // what the engine is called behind "cudnn:"
+  std::string family;                                 // the engine's name after "cudnn:"
   bool tensor_cores = false;                          // of an algorithm
   std::int64_t engine = -1;                           // the graph API's number; below 0: an algorithm
   std::vector<std::pair<int, std::int64_t>> knobs{};  // of such an engine: type and value

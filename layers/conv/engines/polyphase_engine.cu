@@ -15,8 +15,7 @@ namespace {
 
 // Planes and their phases: element (i, j) of phase (a, b) is the plane's (i * stride_h + a - pad_h,
 // j * stride_w + b - pad_w), zero outside of the plane. The phases of a plane follow each other, so that groups of
-// channels stay together. Of a kernel smaller than its stride there are as many phases as it has taps: others meet
-// none.
+// channels stay together. A kernel smaller than its stride has one phase per tap: other phases overlap no tap.
 struct Phases {
   int height, width, stride_h, stride_w, pad_h, pad_w;
   int phases_h, phases_w, phase_height, phase_width;
@@ -131,7 +130,7 @@ ConvProblem stride_one(const ConvProblem& problem) {
   return inner;
 }
 
-// Empty where it can be written so: strides far above the kernel make more phases than there is room for.
+// Empty where it can be written so: strides far above the kernel make more phases than a problem can have.
 std::string why_no_stride_one(const ConvProblem& problem) try {
   validate(stride_one(problem));
   return {};

@@ -25,7 +25,7 @@ namespace twiddle {
 
 namespace {
 
-// Every version of the file begins with the first; the rest tells this version.
+// Every version of the file begins with the first; the rest is this version's.
 constexpr char beginning[] = "# twiddle convolution choices ";
 constexpr char this_version[] = "# twiddle convolution choices 2: plan, milliseconds, key";
 constexpr std::size_t most_lines = 100000, longest_line = 2000;

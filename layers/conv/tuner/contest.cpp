@@ -16,11 +16,11 @@ namespace twiddle {
 namespace {
 
 constexpr double step_look_ms = 1, first_look_ms = 3, second_look_ms = 10, last_look_ms = 30;
-constexpr double near = 1.3;  // of the fastest at the first look: who gets the second
-constexpr double far = 1.5;   // behind the fastest in a single run: who gets none
-// A plan so many times as slow as the fastest yet is not held to its precision, which takes several runs more, and an
-// engine of which so many plans were as slow, the likeliest first, is not asked for its others: of a depthwise 31x31
-// layer cuDNN has dozens a pass that take 5 ms and more, where 0.2 will do.
+constexpr double near = 1.3;  // times the fastest in the first timing: up to this, timed again
+constexpr double far = 1.5;   // times the fastest in a single run: above this, not timed further
+// The error of a plan that is this many times as slow as the fastest so far is not checked, which saves several runs.
+// After this many slow plans of an engine, highest-ranked first, its other plans are skipped: for a depthwise 31x31
+// layer cuDNN has dozens per pass that take 5 ms or more, while 0.2 ms is possible.
 constexpr double hopeless = 10;
 constexpr int most_hopeless = 3;
 constexpr std::size_t most_second_looks = 4, most_repeats = 4;
@@ -32,7 +32,7 @@ bool is_in(const Entrant& entrant) {
 }
 
 // What is out comes after the fastest: it was never timed, or took many times as long. Of two that are equally fast the
-// likelier one stays before the other.
+// higher-ranked one stays first.
 template <class Timed>
 void sort_by_time(std::vector<Timed>& all) {
   std::stable_sort(all.begin(), all.end(),
@@ -103,7 +103,7 @@ void Contest::note(const Error& failure) {
   for (ConvEngine* engine : engines_) engine->forget();
 }
 
-// Who may take part. One engine whose library is missing, say, is no reason to do without the others.
+// Collects the candidates. If one engine fails, such as for a missing library, the others still take part.
 ContestResult Contest::gather() const {
   ContestResult gathered;
   for (const ConvPass pass : passes_) {
@@ -172,7 +172,7 @@ std::vector<Contest::Family> Contest::fastest_families(const ContestResult& gath
   return best;
 }
 
-// Infinite where there is no room for all of a step, or a library refuses.
+// Infinite if a step does not fit in memory or a library fails.
 StepTimes Contest::look(StepTrial& trial, const StepPlans& plans, double budget_ms) {
   rules_.between_two();
   try {
@@ -189,7 +189,7 @@ void Contest::look(StepTrial& trial, Family& family, double budget_ms) {
   for (const ConvPass pass : passes_) family.plans[index_of(pass)].front().milliseconds = times.passes[index_of(pass)];
 }
 
-// Its other plans take turns in the step, each pass's next one at once.
+// Times its other plans in the step; each round runs the next plan of every pass.
 void Contest::choose_products(StepTrial& trial, Family& family) {
   std::size_t rounds = 0;
   for (const auto& plans : family.plans) rounds = std::max(rounds, plans.size());
@@ -284,8 +284,8 @@ void Contest::repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const
   here.doubtful = again.front() > most_apart * *std::min_element(again.begin(), again.end());
 }
 
-// Plans that go back through bias and ReLU themselves, in place of faster ones that leave it to a pass of its own. In
-// training one such pass serves both gradients.
+// Selects plans that fuse the backward pass of bias and ReLU instead of faster ones that need a separate pass for it.
+// In training one such pass serves both gradients.
 void Contest::weigh_epilogue_backward(ContestResult& result) const {
   if (!problem_.bias && !problem_.relu) return;
   StepPlans winners;
@@ -325,7 +325,7 @@ void Contest::weigh_epilogue_backward(ContestResult& result) const {
   }
 }
 
-// One family for all passes in place of the best of each, where that is faster.
+// Selects one family for all passes instead of the best plan of each pass, if that is faster.
 void Contest::race_together(const std::vector<Family>& families, ContestResult& result) {
   if (families.empty() || passes_.size() == 1) return;
   StepPlans plans;

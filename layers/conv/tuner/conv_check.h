@@ -38,7 +38,7 @@ ConvOperands random_operands(Stream& stream, const ConvProblem& problem, ConvPas
 double relative_error(const ConvProblem& problem, ConvPass pass, const std::vector<std::int64_t>& index,
                       const std::vector<float>& found, const std::vector<double>& expected);
 
-// An engine may leave a tail unwritten that no sample meets. Waits for the stream.
+// Finds unwritten elements that the sample does not contain. Waits for the stream.
 bool holds_nan(Stream& stream, const Tensor& result);
 
 // A copy with NaN at that place: in one image, say. And whether the result holds a NaN at any other place than
@@ -46,8 +46,8 @@ bool holds_nan(Stream& stream, const Tensor& result);
 Tensor with_nan_at(Stream& stream, const Tensor& factor, const PlaceOf& place, std::int64_t index);
 bool holds_nan_elsewhere(Stream& stream, const Tensor& result, const PlaceOf& place, std::int64_t index);
 
-// A sample of a pass's result, summed once on the operands' device, that any number of engines are held to. Products
-// are exact and sums taken in double on a GPU, in short runs of float on the CPU (1e-7 relative).
+// A sample of a pass's result, summed once on the operands' device, for any number of engines. Products are exact.
+// Sums are in double on a GPU, in short runs of float on the CPU (1e-7 relative).
 class ConvCheck {
  public:
   ConvCheck(Stream& stream, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);

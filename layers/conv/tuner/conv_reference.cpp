@@ -1,4 +1,4 @@
-// The three passes as gather sums in double, one element at a time: the definition that every engine is held to.
+// The three passes as gather sums in double, one element at a time: the reference for every engine.
 #include <algorithm>
 
 #include "framework/context.h"

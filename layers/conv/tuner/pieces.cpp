@@ -6,7 +6,7 @@ namespace twiddle {
 
 namespace {
 
-// Neighbouring outputs along one axis, and the inputs that they read behind `before` zeros of padding.
+// Neighboring outputs along one axis, and the inputs that they read after `before` zeros of padding.
 struct Span {
   int out, outs, in, ins, before;
 };
@@ -35,7 +35,7 @@ std::vector<Span> spans_of(const Axis& axis, int most) {
 
 std::vector<PlacedPiece> groups_of_images(const ConvProblem& problem, int most) {
   const int equal = divide_up(problem.batch, divide_up(problem.batch, most));
-  const int images = std::min(most, equal + equal % 2);  // even, as the images are dealt to threads
+  const int images = std::min(most, equal + equal % 2);  // even, so that threads get equal numbers of images
   const std::int64_t input = std::int64_t(problem.channels) * problem.height * problem.width;
   const std::int64_t output = std::int64_t(problem.filters) * problem.out_height() * problem.out_width();
   std::vector<PlacedPiece> pieces;

@@ -28,8 +28,8 @@ Piece whole(const ConvProblem& problem);
 std::vector<PlacedPiece> pieces_of(const ConvProblem& problem, std::int64_t longest_sum);
 
 // The pieces, of some channels each (forward) or some filters (backward_input), whose results add up to the whole's,
-// none with a sum of more terms than that, or, where one channel or filter has more, of its own. In groups there is but
-// one.
+// none with a sum of more terms than that, or of one channel or filter if that alone has more. With groups there is
+// only one part.
 std::vector<PlacedPiece> parts_of_sum(const ConvProblem& problem, ConvPass pass, std::int64_t longest_sum);
 
 }  // namespace twiddle

@@ -6,10 +6,10 @@
 
 namespace twiddle {
 
-// The clock is the stream's events: tests hand in a stream with a clock of their own, and need not sleep.
+// The clock is the stream's events: tests pass a stream with a fake clock and need not sleep.
 using Work = std::function<void()>;
 
-// Milliseconds a call of `work`, of so many in a row between two waits for the stream.
+// Milliseconds per call of `work`, over `calls` calls in a row between two waits for the stream.
 double time_in_a_row(Stream& stream, int calls, const Work& work);
 
 // Milliseconds of one piece of work, over many samples.
@@ -25,7 +25,7 @@ struct Timing {
 Timing sample_calls(Stream& stream, double budget_ms, const Work& work);
 double time_calls(Stream& stream, double budget_ms, const Work& work);  // the least of these samples
 
-// Milliseconds of each of these, done one behind the other again and again: medians.
+// The median milliseconds of each part. The parts run one after another, repeatedly.
 std::vector<double> time_parts(Stream& stream, double budget_ms, const std::vector<Work>& parts);
 
 }  // namespace twiddle

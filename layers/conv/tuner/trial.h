@@ -23,10 +23,10 @@ class PassTrial {
   PassTrial(Context& ctx, const ConvProblem& problem, ConvPass pass);
   // Relative, against a sample summed in double; NaN where elements are left unwritten. Warms the plan up.
   double error(const ConvPlan& plan);
-  // Whether a NaN in one image, filter or channel reaches what is not made of it.
+  // Whether a NaN in one image, filter or channel reaches results that do not depend on it.
   bool spreads_nan(const ConvPlan& plan);
-  // Why the plan may not be taken: it misses the precision (`error` gets to know by how much), or, of a library,
-  // spreads NaN; empty: it may.
+  // Returns why the plan is rejected: its error exceeds the limit (written to `error`), or a library's plan spreads
+  // NaN; empty: it is accepted.
   std::string why_not(const ConvPlan& plan, double& error);
   // Runs it, as the layer will, on operands that are new each time: nothing kept from the call before holds.
   void run(const ConvPlan& plan);

@@ -182,7 +182,7 @@ ConvTuner::Choice ConvTuner::by_name(Context* ctx, const Question& question) {
 
 ConvTuner::Choice ConvTuner::first_that_holds(Context* ctx, const Question& question, const ConvEngine& engine,
                                               Refusal& refusal) const {
-  // As a rule the first will do, and others may be costly to make.
+  // Usually the first passes, and others may be expensive to make.
   for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
     for (Plan& plan : engine.plans(question.problem, question.pass, most)) {
       if (full_name(*plan) == refusal.plan) continue;
@@ -207,8 +207,8 @@ std::string ConvTuner::why_not(Context* ctx, const Question& question, Choice& c
   try {
     double error = 0;
     return PassTrial(*ctx, question.problem, question.pass).why_not(*choice.plan, error);
-  } catch (const OutOfMemory&) {       // no room for a rehearsal is no reason against the plan
-    if (policy_.deterministic) throw;  // what is taken is not to depend on what room there is
+  } catch (const OutOfMemory&) {       // too little memory for a trial run does not reject the plan
+    if (policy_.deterministic) throw;  // the choice must not depend on free memory
     choice.reason += ", not held to its precision: no room for that";
     return {};
   } catch (const Error& error) {
@@ -243,7 +243,7 @@ Error ConvTuner::refused(const Question& question, const std::string& why) {
                                        "; engines that can: ", others.empty() ? "none" : join_names(others)));
 }
 
-// One engine whose library is missing, say, is no reason to do without the others. Each reason is told once.
+// If one engine fails, such as for a missing library, the others are still used. Each reason is reported once.
 void ConvTuner::warn_of(const ConvEngine& engine, const Error& error) {
   if (policy_.warn && warned_.insert(error.what()).second)
     policy_.warn(join("convolution engine '", engine.name(), "' is left out, others are used: ", error.what()));
@@ -278,7 +278,7 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& questi
   return choices_.at(question);
 }
 
-// Nothing where the rehearsal finds no room; the passes themselves may find it.
+// Empty if the trial run lacks memory; the passes themselves may have enough.
 std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const Question& question,
                                                      const std::vector<ConvPass>& passes) {
   Contest::Rules rules{.workspace_limit = policy_.workspace_limit, .deterministic = policy_.deterministic};
