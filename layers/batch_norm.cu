@@ -73,8 +73,8 @@ void measure_with_ranks(Context& ctx, const Tensor& x, const ChannelForward& pas
   fold_rows(stream, planes.channels, ranks, Statistics<MomentsOfRanks>{{}, parts, pass, count.write()});
 }
 
-// What goes back: the gradient before the ReLU, which is that of another path's output as well, and those of x, where
-// it is wanted, and of the parameters.
+// Results of the backward pass: the gradient before the ReLU, which is also that of the other path's output, and those
+// of x, if needed, and of the parameters.
 struct Gradients {
   Tensor passed, x, scale, bias;
 };
@@ -92,13 +92,13 @@ void take_parameter_gradients(Stream& stream, const Channels& channels, const Te
   for_each_index(stream, planes.channels, ScaleGradient{channels.inverse.read(), to.scale.write()});
 }
 
-// Of each channel, over so many values: the sums of the gradient, and of the gradient times x'.
+// Per channel, over `values` values: the sums of the gradient, and of the gradient times x'.
 struct ChannelSums {
   Tensor gradients, products;
   float values;
 };
 
-// Of all ranks, already divided by the number of values.
+// Sums over all ranks, already divided by the number of values.
 ChannelSums mean_of_ranks(Context& ctx, std::int64_t channels, const Gradients& own, const Tensor& count) {
   Stream& stream = *ctx.stream;
   Tensor sums(stream, {2, channels});

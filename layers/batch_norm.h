@@ -4,17 +4,17 @@
 namespace twiddle {
 
 // Each channel shifted and scaled to mean 0 and variance 1 over batch and plane, then by two trained numbers; in
-// evaluation by running averages. Where the two numbers are frozen, training goes by the running averages as well, and
-// leaves them as they are. Options: momentum (weight of the newest batch), epsilon, sync.
+// evaluation by running averages. If the two numbers are frozen, training uses the running averages, too, and
+// does not change them. Options: momentum (weight of the newest batch), epsilon, sync.
 //
-// Of ranks that share a batch each uses the mean and variance of its own rows, or with `sync` those of the entire
+// If ranks share a batch, each uses the mean and variance of its own rows. With `sync` it uses those of the entire
 // batch: the ranks all-gather the moments of their rows, and all-reduce sums over them in the backward pass. A rank
 // without rows takes part with a batch of 0 rows.
 //
 // The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. A
 // GPU whose blocks hold a channel of all images in shared memory (layers/cuda/channel_blocks.h) needs one pass each
 // way. In tensors of x's size that are read and written in training, forward + backward:
-//                                        as layers of their own    here    in one pass
+//                                        separate layers           here    in one pass
 //   batch_norm                                   3 + 5              3 + 5     2 + 3
 //   batch_norm, relu                             5 + 8              3 + 5     2 + 3
 //   batch_norm, a residual's sum, relu           6 + 8              4 + 7     3 + 5

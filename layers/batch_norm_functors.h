@@ -32,7 +32,7 @@ struct MomentsOfRanks {
   }
 };
 
-// As MomentsOfRanks has them.
+// In the format of MomentsOfRanks.
 struct MomentsForRanks : JoinMoments {
   MomentsOfImages parts;
   float images;

@@ -43,7 +43,7 @@ Tensor sum_of(Stream& stream, const std::vector<Tensor>& parts, bool relu) {
   return sum;
 }
 
-// Of all but one; `start` is the first factor.
+// The product of all values but one; `start` is the first factor.
 Tensor product_of(Stream& stream, Tensor start, const std::vector<Tensor>& factors, std::size_t but) {
   for (std::size_t i = 0; i < factors.size(); ++i)
     if (i != but) start = map_tensors(stream, Multiply{}, 1, start, factors[i]);

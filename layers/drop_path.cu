@@ -8,8 +8,8 @@ namespace twiddle {
 
 namespace {
 
-// One row an image. What is dropped is a function of the sequence and the image, so that the backward pass finds it
-// again.
+// One row per image. The dropped images depend only on the sequence and the image, so the backward pass recomputes
+// them.
 struct DropImages {
   float rate, scale;
   RandomSequence random;

@@ -12,7 +12,7 @@ namespace {
 struct BinaryCrossEntropy {
   const float* positive_weights;  // null: all are 1
 
-  // Of t, the factor of -log sigmoid(x) in the loss; that of -log sigmoid(-x) is 1 - t.
+  // For target t, returns the factor of -log sigmoid(x) in the loss; that of -log sigmoid(-x) is 1 - t.
   TWIDDLE_HD float of_positive(std::int64_t column, float target) const {
     return positive_weights == nullptr ? target : positive_weights[column] * target;
   }

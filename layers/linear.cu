@@ -40,7 +40,7 @@ struct BiasAndRelu {  // y as rows of outputs
   TWIDDLE_HD Row row(std::int64_t) const { return {bias, relu}; }
 };
 
-// Of smaller matrices, and of short sums, cuBLAS is as fast; by wgmma, where both sides are long, of shorter ones only.
+// cuBLAS is as fast for smaller matrices and for short sums. With wgmma and two long sides, only for shorter sums.
 constexpr std::int64_t least_side = 64, least_sum = 128, least_work = std::int64_t(1) << 26;
 constexpr std::int64_t long_side = 1000, least_sum_of_long_sides = 64;
 std::optional<TensorCores> cores_for(const Device& device, const Gemm& g) {
@@ -52,7 +52,7 @@ std::optional<TensorCores> cores_for(const Device& device, const Gemm& g) {
   return g.k >= least_sum || short_sum_pays ? std::optional(cores.front()) : std::nullopt;
 }
 
-// c = op(a) op(b), by tensor cores in the fp32 class where the device has such and it pays.
+// c = op(a) op(b), by tensor cores within the fp32 error limit if the device has them and it pays.
 void multiply(Stream& stream, const Gemm& g, const float* a, const float* b, float* c) {
   if (const auto cores = cores_for(stream.device(), g))
     run_pair_product(stream, *cores, pair_product_of(g, a, b, c));

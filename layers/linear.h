@@ -22,8 +22,8 @@ class Linear : public Layer {
   void backward(Context& ctx, const Variable& x, const Tensor& value, const Tensor& output, Tensor grad_y) const;
 
   std::int64_t inputs_, outputs_;
-  bool tf32_;                    // products of the class tf32
-  bool input_gradient_;          // whether training wants it
+  bool tf32_;                    // products in tf32
+  bool input_gradient_;          // whether training needs it
   bool relu_ = false;            // what is below zero becomes 0
   Parameter* weight_ = nullptr;  // [outputs, inputs]
   Parameter* bias_ = nullptr;    // null: none

@@ -25,7 +25,8 @@ struct AnyPower {
 };
 
 // The sums over a row's windows of what `term` makes of each element, some neighbours at a time, so that they stay in
-// registers. Each window is summed anew: a running sum would keep the rounding of large values that have left it.
+// registers. Each window is summed from scratch: a running sum would keep the rounding of large values that have left
+// it.
 template <class Term, class Store>
 TWIDDLE_HD void sum_windows(const ChannelWindow& window, std::int64_t row, const float* values, const Term& term,
                             const Store& store) {
@@ -74,8 +75,8 @@ struct NormalizeRow {
   }
 };
 
-// d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a part of its own, and one through
-// the windows that hold x_i.
+// d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a direct term, and one through
+// the windows that contain x_i.
 template <class Power>
 struct BackwardRow {
   WindowSquares squares;

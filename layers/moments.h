@@ -11,16 +11,15 @@ struct Moments {
   double count, mean, deviations;
 };
 
-// Of both together: Chan, Golub, LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances,
-// 1979. No digits are lost, however far from zero the mean is.
+// The moments of both sets together: Chan, Golub, LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
+// Sample Variances, 1979. No digits are lost, however far from zero the mean is.
 TWIDDLE_HD inline Moments joined(const Moments& a, const Moments& b) {
   if (a.count == 0) return b;
   const double count = a.count + b.count, step = b.mean - a.mean, share = b.count / count;
   return {count, a.mean + step * share, a.deviations + b.deviations + step * step * a.count * share};
 }
 
-// 1 / deviation. Of numbers so large that their variance is no float it is NaN, as what is made of it: they are not to
-// become zeros that nobody notices.
+// 1 / deviation. NaN if the variance overflows a float, so that the outputs become NaN and not zeros without a warning.
 TWIDDLE_HD inline float inverse_deviation(float variance, float epsilon) {
   return variance - variance == 0 ? 1 / sqrtf(variance + epsilon) : NAN;
 }
@@ -28,7 +27,7 @@ TWIDDLE_HD inline float inverse_deviation(const Moments& all, float epsilon) {
   return inverse_deviation(static_cast<float>(all.deviations / all.count), epsilon);
 }
 
-// The moments of a matrix's rows, two numbers a row.
+// The moments of a matrix's rows, two numbers per row.
 struct RowMoments {
   double columns;
   const float* values;

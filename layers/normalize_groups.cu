@@ -123,7 +123,7 @@ struct ChannelScale {
   TWIDDLE_HD void store(std::int64_t channel, double sum) const { grad[channel] = static_cast<float>(sum); }
 };
 
-// Down the batch, where each number of an image has a factor of its own and the image is one group.
+// Down the batch, if each number of an image has a separate factor and the image is one group.
 struct OwnScale {
   std::int64_t numbers;
   const float *mean, *inverse, *x, *grad_y;

@@ -5,8 +5,8 @@
 
 namespace twiddle {
 
-// Which numbers of an image are normalised together, `channels_each` neighbouring channels; and whether each number has
-// a scale and bias of its own, or those of its channel.
+// Which numbers of an image are normalized together: `channels_each` neighboring channels. `own_factors`: each number
+// has a separate scale and bias, instead of those of its channel.
 struct NormGroups {
   BatchShape planes;
   std::int64_t channels_each;

@@ -49,7 +49,7 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
     fail(join(kind, ": pad ", format_sides(pad[0], pad[1]), " is more than half the kernel ", kernel[0], "x", kernel[1],
               ", so that windows would lie in the padding alone; at most ", format_sides(kernel[0] / 2, kernel[1] / 2),
               " fits"));
-  // Numbers within a plane are ints, with room for what a window reaches beyond it.
+  // Positions within a plane are ints, including those of a window that extends beyond it.
   if (site.input[1] * site.input[2] >= std::int64_t(1) << 30)
     fail(join(kind, " pools planes of less than 2^30 values, and gets ", to_string(site.input)));
   const int height = static_cast<int>(site.input[1]), width = static_cast<int>(site.input[2]);

@@ -21,7 +21,7 @@ Variable skip(const Layer& layer, Context& ctx, const Variable& x, const Variabl
                          });
 }
 
-// A layer that joins paths times its own part alone: the layers inside have ranges of their own.
+// The range of a layer that joins paths covers only its own part: the layers inside have separate ranges.
 Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Variable* added) {
   if (!layer.paths().empty()) return layer.forward(ctx, x);
   const ProfilerRange range(ctx.profiler, *ctx.stream, layer.name(), "forward");

@@ -25,7 +25,7 @@ class Sequential {
   const Shape& input_shape() const { return input_; }
   const Shape& output_shape() const;
   std::vector<Parameter*> parameters() const;                 // in the order of all_items()
-  std::vector<const TunedConvolution*> convolutions() const;  // likewise
+  std::vector<const TunedConvolution*> convolutions() const;  // in the same order
 
   void initialize(Context& ctx) const;  // allocates and fills every parameter from ctx.random's seed
   // Each layer inside a profiler range of its name. `added`: what the last layer, which took over the sum, adds.

@@ -65,7 +65,7 @@ struct Probability {
   TWIDDLE_HD Row row(std::int64_t row) const { return {scale[row]}; }
 };
 
-// What the rows are held to: labels, or the share of each class; then smoothed, and weighted by class.
+// The targets of the rows: labels, or the probability of each class; then smoothed, and weighted by class.
 struct RowTargets {
   std::int64_t classes;
   float smoothing;
@@ -77,7 +77,7 @@ struct RowTargets {
     return labels[row] == column ? 1 : 0;
   }
   TWIDDLE_HD float weight(std::int64_t column) const { return class_weights == nullptr ? 1 : class_weights[column]; }
-  // The factor of -log p of that class in the row's loss.
+  // Returns the factor of -log p of one class in the row's loss.
   TWIDDLE_HD float factor(std::int64_t row, std::int64_t column) const {
     return (smoothing / static_cast<float>(classes) + (1 - smoothing) * share(row, column)) * weight(column);
   }
@@ -92,7 +92,7 @@ struct RowOutcome {
   float loss, factor, weight, right;
 };
 
-// A label that is no class makes the loss NaN. A row with a NaN is never right.
+// A label outside the classes makes the loss NaN. A row with a NaN is never right.
 struct RowLoss {
   RowTargets targets;
   const float* logits;
@@ -134,7 +134,7 @@ struct SumOfWeights {
   }
 };
 
-// All rows in one: the batch's mean loss, and what is added to the sums of many batches, where somebody keeps them.
+// All rows in one: the batch's mean loss, and what is added to the sums over many batches, if they are kept.
 struct JoinOutcomes {
   std::int64_t batch;
   const RowOutcome* outcome;
@@ -158,7 +158,7 @@ struct JoinOutcomes {
   }
 };
 
-struct LossBackward {  // (probability * all factors - the class's factor) / weight of the batch
+struct LossBackward {  // (probability * all factors - its class's factor) / weight of the batch
   RowTargets targets;
   const float *grad_loss, *weight;
   const RowScale* scale;
@@ -201,7 +201,7 @@ void check_targets(const Tensor& logits, const Tensor& labels) {
                                         "; give its last layer as many outputs as the data has classes"));
 }
 
-struct RowScales {  // one a row, in a tensor [batch, 3]
+struct RowScales {  // one per row, in a tensor [batch, 3]
   Tensor tensor;
   RowScales(Stream& stream, const Tensor& logits) : tensor(stream, {logits.dim(0), 3}) {
     auto* const to = reinterpret_cast<RowScale*>(tensor.write());
@@ -214,7 +214,7 @@ struct RowScales {  // one a row, in a tensor [batch, 3]
   const RowScale* read() const { return reinterpret_cast<const RowScale*>(tensor.read()); }
 };
 
-// As RowOutcome has them; undefined where a row's weight is 1, or no other rank has rows.
+// In the format of RowOutcome; undefined where a row's weight is 1, or no other rank has rows.
 Tensor weights_of_all(Context& ctx, std::int64_t batch, const RowOutcome* outcome, bool weighted) {
   if (!weighted || ctx.ranks == nullptr || !ctx.training) return {};
   Tensor sums(*ctx.stream, {2});

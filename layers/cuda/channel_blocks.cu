@@ -13,10 +13,10 @@ namespace twiddle {
 
 namespace {
 
-// The fastest over all shapes of ResNet-50 on an H100: 512 threads a block, and two blocks a multiprocessor, one of
-// which loads while the other stores.
+// The fastest over all shapes of ResNet-50 on an H100: 512 threads per block and two blocks per multiprocessor,
+// one of which loads while the other stores.
 constexpr int most_threads = 512, most_warps = most_threads / 32, few_threads = 128, floats_a_thread = 8;
-constexpr int most_blocks = 16, portable_blocks = 8;  // of a cluster; more than 8 have to be asked for
+constexpr int most_blocks = 16, portable_blocks = 8;  // of a cluster; more than 8 need a kernel attribute
 constexpr int in_flight = 4;                          // loads of a thread
 
 template <int Width>
@@ -39,7 +39,7 @@ struct ChannelShare {
     const int first = rank * images_each;
     return {channel, max(0, min(images_each, batch - first)), (std::int64_t(first) * channels + channel) * inner};
   }
-  // Where a pack of the block's part, counted over its images, is behind the first.
+  // The offset from the first pack to a pack of the block's part, counted over its images.
   __device__ std::int64_t place(int pack, int width) const {
     const int image = static_cast<int>(packs.quotient(pack)), each = static_cast<int>(packs.value());
     return std::int64_t(image) * channels * inner + (pack - image * each) * width;
@@ -70,13 +70,13 @@ __device__ double sum_over_block(double value, double (&partial)[most_warps]) {
   return all;
 }
 
-// The same bits in all lanes of a warp.
+// Bitwise identical in all lanes of a warp.
 __device__ double sum_over_lanes(double value) {
   for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(0xffffffffu, value, half);
   return value;
 }
 
-// What each block of the cluster has made, one a lane of the first warp, and `none` in the lanes past them.
+// The result of each block of the cluster, one per lane of the first warp; `none` in the remaining lanes.
 template <class T>
 __device__ T of_blocks(const T* own, const ChannelShare& share, const T& none) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -91,7 +91,7 @@ __device__ void meet() {
   cluster::wait();
 }
 
-// Of the numbers that the block holds. What they differ from the first adds up without losing digits.
+// The moments of the block's numbers. Summing differences from the first number avoids cancellation.
 template <int Width>
 __device__ Moments moments_of_block(const Pack<Width>* staged, int packs, double count) {
   __shared__ double sums[most_warps], squares[most_warps];

@@ -30,7 +30,7 @@ struct ChannelRange {
     return {(image * channels + first) * inner.value() + i - row * inner.value(), first, channels - Length - first};
   }
 
-  // The channels from `Margin` before the range to as many behind it, zeros where there are none.
+  // The channels from `Margin` before the range to `Margin` after it, zeros where there are none.
   template <int Margin>
   TWIDDLE_HD void load(const float* from, const Place& place, float (&values)[Length + 2 * Margin]) const {
     const float* const first = from + place.at;
@@ -82,7 +82,7 @@ struct NormalizeRange {
   }
 };
 
-// The gradient, with the bases computed anew of x: what of neighbours' bases it needs is made of neighbours of theirs.
+// The gradient, with the bases recomputed from x: what of neighbours' bases it needs is made of neighbours of theirs.
 // Had the forward pass kept them, it would have to store and this one to load as much again as x.
 template <int Reach, int Length, class Power>
 struct BackwardRange {

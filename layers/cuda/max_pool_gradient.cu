@@ -14,8 +14,8 @@ constexpr int piece_threads = 256;
 // others compute. Rows too long for that get all that a block may have without asking.
 constexpr std::int64_t piece_floats = 3200, most_piece_floats = 12280;
 
-// How planes are cut into pieces, one a block: some whole planes, or where one is too large a strip of its rows. All
-// that a block computes with is an int, which costs it half of what a 64-bit number does.
+// How planes are split into pieces, one per block: some whole planes, or where one is too large a strip of its rows.
+// All that a block computes with is an int, which costs it half of what a 64-bit number does.
 struct PlanePieces {
   int planes, rows;             // of them all, and of each
   int planes_each = 1;          // planes of one piece
@@ -67,7 +67,7 @@ __device__ void store_piece(float* x, std::int64_t begin, int count, const Four*
 }
 
 // A piece of the gradient is summed in shared memory: each thread holds some outputs and adds them where their maxima
-// were. Windows that may share an input take turns, so that the order of its sum is fixed.
+// were. Windows that may share an input alternate, so that the order of its sum is fixed.
 constexpr int held = 4, most_turns = 16;
 
 __global__ void __launch_bounds__(piece_threads)
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(piece_threads)
   store_piece(grad_x, in, in_count, staged);
 }
 
-// Windows so many apart have nothing in common: a power of two, for the sake of cheap remainders.
+// Windows at this distance share no input: a power of two, for the sake of cheap remainders.
 int turns_of(int kernel, int stride) {
   int turns = 1;
   while (turns * stride < kernel) turns *= 2;

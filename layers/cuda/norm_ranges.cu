@@ -10,9 +10,9 @@ namespace {
 
 constexpr int alexnet_reach = 2, most_channels = 16;  // of a range
 
-// AlexNet's power, by inverse roots alone, for which a GPU has an instruction: a root and a division as IEEE 754 wants
-// them take some ten each, and there are few to spare beside two or three loads and stores. Of an infinite base the
-// inverse root is zero, and so must the power be.
+// AlexNet's power, by inverse roots alone, for which a GPU has an instruction: an IEEE 754 root or division takes
+// about ten instructions, too many next to two or three loads and stores. The inverse root of an infinite base is zero,
+// and so must the power be.
 struct PowerThreeQuarters {
   TWIDDLE_HD Powers operator()(float base) const {
     constexpr float below_all_others = 1e-30f;

@@ -4,7 +4,7 @@
 
 namespace twiddle {
 
-// The rows of `inner` pixels, one a channel, over which a window of channels slides.
+// The rows of `inner` pixels, one per channel, over which a window of channels slides.
 struct ChannelWindow {
   std::int64_t channels, inner, reach;  // reach: neighbours on either side
 

@@ -19,8 +19,8 @@ namespace {
 
 struct Axis {
   int size, outputs, kernel, stride, pad, dilation;
-  // Padded element i of the plane is element i / stride of phase i % stride, and tap k of output 0 meets padded element
-  // k * dilation: of its phase, output o meets the o-th behind it.
+  // Padded element i of the plane is element i / stride of phase i % stride, and tap k of output 0 reads padded element
+  // k * dilation. Output o reads the o-th element of that phase after it.
   int phase(int tap) const { return tap * dilation % stride; }
   int step(int tap) const { return tap * dilation / stride; }
   int reach() const { return step(kernel - 1); }
@@ -47,11 +47,11 @@ std::int64_t in_vectors(std::int64_t floats) {
   return round_up<std::int64_t>(floats, depthwise_vector);
 }
 
-// The taps of an axis that meet one of its phases: tap first + i * step of the kernel meets element i behind `offset`.
+// The taps of an axis that read one of its phases: tap first + i * step of the kernel reads element offset + i.
 struct TapLine {
   int first, step, count, offset;
 };
-// Undilated, all of a phase in one line; dilated each for itself.
+// Undilated, the taps of a phase form one line; dilated, each tap is separate.
 std::vector<TapLine> lines_of(const Axis& axis, int phase) {
   if (axis.dilation == 1)
     return phase < axis.kernel ? std::vector<TapLine>{{phase, axis.stride, axis.step(axis.kernel - 1 - phase) + 1, 0}}
@@ -62,8 +62,8 @@ std::vector<TapLine> lines_of(const Axis& axis, int phase) {
   return lines;
 }
 
-// The padded input as its phases, one behind the other, each of `rows` rows: output (r, c) meets by a tap what lies the
-// tap's offset behind (r, c) of the tap's phase.
+// The padded input as consecutive phases of `rows` rows each. A tap of output (r, c) reads its phase at (r, c) plus the
+// tap's offset.
 struct InputPhases {
   Axis h, w;
   std::int64_t rows, pitch, out_pitch;
@@ -187,7 +187,7 @@ int slices_of(const ConvProblem& p) {
   return (p.batch + images_at_once - 1) / images_at_once;
 }
 
-// Two buffers a thread, each with room behind it: of padded planes, and of results or the gradient of y.
+// Two buffers per thread, each with slack after it: for padded planes, and for results or the gradient of y.
 struct Buffers {
   std::int64_t in, out;
   std::int64_t floats() const { return in + out; }

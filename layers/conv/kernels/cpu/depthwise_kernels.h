@@ -6,13 +6,13 @@
 namespace twiddle {
 
 // The inner loops of a depthwise convolution on padded planes, where a kernel's tap is an offset. Plain values, as they
-// are compiled for processors that may not be the one at hand (see fft/cpu/kernels.h).
+// are compiled for processors other than the current one (see fft/cpu/kernels.h).
 
-// Loops take whole vectors: rows begin where one begins, and behind the last one there is room for so many floats more.
+// Loops use full vectors: rows begin at a vector's boundary, and this many more floats follow the last row.
 constexpr int depthwise_vector = 16, depthwise_slack = 64;
 
-// Some taps of a kernel that meet neighbours in the plane: tap (i, j) of the grid meets what is i rows and j columns
-// behind `offset`, and is the kernel's tap number first_tap + i * row_step + j * column_step.
+// Taps of a kernel that read neighboring elements of the plane: tap (i, j) of the grid reads the element i rows and j
+// columns after `offset`, and is the kernel's tap number first_tap + i * row_step + j * column_step.
 struct TapGrid {
   std::int64_t offset;
   int rows, columns;
@@ -30,7 +30,7 @@ struct TapSums {
 };
 
 // sums[tap][...] += sum over (r, c) of gradient(r, c) * in(r, c), with the tap's place added, as a vector whose lanes
-// are still to be added up. Zeros surround the gradient: columns to the end of the vector, and so many rows above and
+// are still to be added up. Zeros surround the gradient: columns to the end of the vector, and this many rows above and
 // below.
 constexpr int rows_of_taps_at_once = 4;
 struct TapProducts {

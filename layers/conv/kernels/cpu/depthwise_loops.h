@@ -8,8 +8,8 @@
 
 // Compiled once for each instruction set, in an unnamed namespace for the same reason as fft/cpu/kernels/vector.h.
 //
-// A vector of a plane that begins anywhere lies in two cache lines as a rule, and is loaded in twice the time of a
-// multiply-add. So what is loaded serves several of them: for neighbouring rows of results, or of taps.
+// An unaligned vector of a plane usually spans two cache lines. Its load takes twice the time of a multiply-add, so one
+// load serves several multiply-adds: for neighbouring rows of results, or of taps.
 namespace twiddle {
 namespace {
 
@@ -32,7 +32,7 @@ struct ResultBlock {
     }
   }
 
-  // By no fewer taps than there are rows: at first and at last some rows meet none.
+  // At least as many taps as rows. For the first and last taps, some rows have no operand.
   [[gnu::always_inline]] void add(const float* from, std::int64_t pitch, const float* weights, std::int64_t step,
                                   int taps) {
     if constexpr (Rows > 1) meet<0, 1>(from, weights, step), from += pitch;
