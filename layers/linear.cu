@@ -40,7 +40,7 @@ struct BiasAndRelu {  // y as rows of outputs
   TWIDDLE_HD Row row(std::int64_t) const { return {bias, relu}; }
 };
 
-// cuBLAS is as fast for smaller matrices and for short sums. With wgmma and two long sides, only for shorter sums.
+// cuBLAS is as fast for smaller matrices and for short sums. With wgmma and two long sides, the sum limit is lower.
 constexpr std::int64_t least_side = 64, least_sum = 128, least_work = std::int64_t(1) << 26;
 constexpr std::int64_t long_side = 1000, least_sum_of_long_sides = 64;
 std::optional<TensorCores> cores_for(const Device& device, const Gemm& g) {

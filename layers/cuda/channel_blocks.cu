@@ -267,7 +267,7 @@ int attribute(const Stream& stream, cudaDeviceAttr which) {
 }
 
 // The smallest cluster whose blocks hold `tensors` of a channel in so much memory, or a larger one that keeps the whole
-// GPU at work; 0: there is none.
+// GPU busy; 0: there is none.
 int blocks_within(std::int64_t bytes, const BatchShape& planes, int tensors, int most, int processors) {
   const auto fits = [&](std::int64_t blocks) {
     return ((planes.batch + blocks - 1) / blocks * planes.inner + 3) / 4 * 4 * tensors <= bytes / 4;
@@ -283,7 +283,7 @@ int blocks_within(std::int64_t bytes, const BatchShape& planes, int tensors, int
 // What a kernel can have of its GPU.
 struct Limits {
   bool clusters;
-  std::int64_t half, whole;  // bytes of shared memory that leave room for a second block, and that one can have
+  std::int64_t half, whole;  // bytes of shared memory per block if two are to fit, and for one alone
 
   template <class Kernel>
   Limits(const Stream& stream, Kernel* kernel) {
@@ -309,7 +309,7 @@ int threads_for(int floats) {
   return threads;
 }
 
-// Whether the GPU can have a cluster of that shape at work.
+// Whether the GPU can run a cluster of that shape.
 template <class Kernel>
 bool has_room(Kernel* kernel, const cudaLaunchConfig_t& config) {
   int clusters = 0;

@@ -5,8 +5,8 @@ namespace twiddle {
 
 // Ranges of `Length` channels of one pixel: what one thread of a GPU holds in registers, with the neighbours that
 // its windows reach. Threads side by side take pixels side by side, and longer ranges load fewer neighbours twice.
-// Where the last one would end behind the channels, it begins earlier and writes some of them a second time: thus only
-// neighbours have to be asked whether they exist, and a layer needs `Length` channels.
+// If the last range would end after the last channel, it begins earlier and writes some channels twice. So only
+// neighbors need a bounds check, and a layer needs at least `Length` channels.
 template <int Length>
 struct ChannelRange {
   Divisor inner, ranges;  // pixels of a channel, ranges of a pixel

@@ -24,22 +24,22 @@ constexpr double far = 1.5;   // times the fastest in a single run: above this, 
 constexpr double hopeless = 10;
 constexpr int most_hopeless = 3;
 constexpr std::size_t most_second_looks = 4, most_repeats = 4;
-constexpr double most_apart = 1.5;  // the winner of one turn in the other: beyond, something else was at work
+constexpr double most_apart = 1.5;  // slowdown of the first winner in the repeat: above, the machine was busy
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_in(const Entrant& entrant) {
   return entrant.fate.empty();
 }
 
-// What is out comes after the fastest: it was never timed, or took many times as long. Of two that are equally fast the
-// higher-ranked one stays first.
+// Eliminated plans come after the fastest: they were never timed or took many times as long. If two plans are equally
+// fast, the higher-ranked one stays first.
 template <class Timed>
 void sort_by_time(std::vector<Timed>& all) {
   std::stable_sort(all.begin(), all.end(),
                    [](const Timed& a, const Timed& b) { return a.milliseconds < b.milliseconds; });
 }
 
-// For a reason: what would have taken part and could not.
+// For the reason's string: the plans that failed or were rejected.
 std::string dropped(const ContestResult::Pass& pass) {
   std::string text = pass.failure;
   for (const Entrant& entrant : pass.entrants)
@@ -48,7 +48,7 @@ std::string dropped(const ContestResult::Pass& pass) {
   return text;
 }
 
-// The fastest of those that raced alone.
+// Selects the fastest of the plans that were timed alone.
 void choose_winner(ContestResult::Pass& here) {
   if (here.entrants.empty() || !is_in(here.entrants.front())) {
     here.reason = "nothing else keeps the precision" + dropped(here);
@@ -130,7 +130,7 @@ StepPlans Contest::Family::in_round(std::size_t round) const {
   return chosen;
 }
 
-// Those with plans for every pass that is contested.
+// The families with plans for every benchmarked pass.
 std::vector<Contest::Family> Contest::families(const ContestResult& gathered) const {
   std::vector<Family> all;
   for (const ConvPass pass : passes_)
@@ -148,8 +148,8 @@ std::vector<Contest::Family> Contest::families(const ContestResult& gathered) co
   return all;
 }
 
-// The fastest of each engine that comes near the fastest of all, with its plans sorted; where a step finds no room,
-// each engine's likely best, whose plans may find it alone.
+// The fastest family of each engine that comes near the fastest of all, with its plans sorted. If no step fits in
+// memory: each engine's highest-ranked family, whose plans may fit alone.
 std::vector<Contest::Family> Contest::fastest_families(const ContestResult& gathered) {
   std::vector<Family> all = families(gathered);
   if (all.empty()) return all;
@@ -204,7 +204,8 @@ void Contest::choose_products(StepTrial& trial, Family& family) {
   for (auto& plans : family.plans) sort_by_time(plans);
 }
 
-// Everyone alone, of a family the fastest that keeps the precision: it leaves there that one at most.
+// Times each candidate alone, and of a family its fastest plan within the error limit. The family keeps at most that
+// plan.
 void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) {
   PassTrial trial(ctx_, problem_, pass);
   double fastest = infinity;
@@ -264,8 +265,8 @@ void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastes
   }
 }
 
-// A second time, a while after their first turn: what kept the machine busy shows as another winner. The first turn
-// needs no such look: all that run again were near its winner.
+// Times the best plans again, some time after the first timing. If the machine was busy, another plan wins. The first
+// timing needs no such check: all repeated plans were near its winner.
 static_assert(near <= most_apart);
 void Contest::repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const {
   if (here.entrants.empty() || !is_in(here.entrants.front())) return;
@@ -276,7 +277,7 @@ void Contest::repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const
     rules_.between_two();
     try {
       again.push_back(time_calls(*ctx_.stream, second_look_ms, [&] { trial.run(*entrant.plan); }));
-    } catch (const Error&) {  // the first turn stands
+    } catch (const Error&) {  // the first timing remains valid
       again.push_back(entrant.milliseconds);
     }
     entrant.milliseconds = std::min(entrant.milliseconds, again.back());
@@ -297,7 +298,7 @@ void Contest::weigh_epilogue_backward(ContestResult& result) const {
     if (here.winner == nullptr) return;
     winners[index_of(pass)] = here.winner;
     by_winners += here.milliseconds;
-    const bool any_plan_does = pass == ConvPass::backward_input && !problem_.relu;  // a bias is the other pass's affair
+    const bool any_plan_does = pass == ConvPass::backward_input && !problem_.relu;  // the other pass does the bias
     const Entrant* const entrant = any_plan_does ? nullptr : fastest_that_masks(here.entrants);
     if (!any_plan_does && entrant == nullptr) return;
     doing_it[index_of(pass)] = entrant;

@@ -23,7 +23,7 @@ struct Entrant {
 
 struct ContestResult {
   struct Pass {
-    std::shared_ptr<const ConvPlan> winner;  // null: no plan keeps the precision
+    std::shared_ptr<const ConvPlan> winner;  // null: no plan is within the error limit
     double milliseconds = 0;                 // of the winner, in its step where it won by that
     std::string reason;                      // "measured 1.42 ms, next gemm 3.10"
     std::string failure;                     // of engines that failed to make plans; empty: none did

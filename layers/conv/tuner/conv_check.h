@@ -34,7 +34,7 @@ ConvOperands random_operands(Stream& stream, const ConvProblem& problem, ConvPas
 
 // The relative L2 error over some elements of a pass's result, `index` their places in it: each is measured by the norm
 // of those like it, in rows and columns of large or of small planes. So a small image that takes an error from a large
-// one beside it counts as much as the large one.
+// one next to it counts as much as the large one.
 double relative_error(const ConvProblem& problem, ConvPass pass, const std::vector<std::int64_t>& index,
                       const std::vector<float>& found, const std::vector<double>& expected);
 

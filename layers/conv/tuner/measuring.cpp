@@ -30,7 +30,7 @@ double Measuring::seconds() const {
   return before_ + std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-// As long each as those that were held, the one at hand among them.
+// Assumes the mean time of the benchmarks so far, including the current one.
 std::string Measuring::remaining() const {
   const int left = expected_ - done_ - 1;
   if (left < 0) return {};
