@@ -52,7 +52,7 @@ class Layer {
   // output itself from now on, in the pass that writes its result. It then runs by forward_with_sum.
   virtual bool take_over_sum() { return false; }
   virtual Variable forward_with_sum(Context& ctx, const Variable& x, const Variable& other);
-  // Called on each layer after its predecessor `before`: the layer may hand its work to it.
+  // Called on each layer after its predecessor `before`: the layer may leave its work to that one.
   virtual void leave_work_to(Layer& /*before*/) {}
   // The layers inside a layer that joins paths; empty for all others.
   virtual std::vector<const Sequential*> paths() const { return {}; }

@@ -30,7 +30,7 @@ double Measuring::seconds() const {
   return before_ + std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-// Assumes the mean time of the benchmarks so far, including the current one.
+// Assumes that each remaining benchmark, the current one too, takes the mean time of the finished ones.
 std::string Measuring::remaining() const {
   const int left = expected_ - done_ - 1;
   if (left < 0) return {};

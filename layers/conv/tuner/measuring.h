@@ -28,7 +28,7 @@ class Measuring {
   Stop stop_;
   std::string contest_;
   int expected_ = 0, done_ = 0;
-  double before_ = 0, next_ = 2;  // seconds: of earlier benchmarks, and until the next report
+  double before_ = 0, next_ = 2;  // seconds: of earlier benchmarks, and when the next report is due
   Clock::time_point start_ = Clock::now();
 };
 

@@ -182,7 +182,7 @@ ConvTuner::Choice ConvTuner::by_name(Context* ctx, const Question& question) {
 
 ConvTuner::Choice ConvTuner::first_that_holds(Context* ctx, const Question& question, const ConvEngine& engine,
                                               Refusal& refusal) const {
-  // Usually the first passes, and others may be expensive to make.
+  // Usually the first plan is accepted, and others may be expensive to make.
   for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
     for (Plan& plan : engine.plans(question.problem, question.pass, most)) {
       if (full_name(*plan) == refusal.plan) continue;

@@ -36,8 +36,8 @@ class ConvTuner {
   const Choice& choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
   // Takes over, without measuring, what the cache knows. False: choose() would measure.
   bool recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
-  // Makes choose() use this plan, the fastest on another process, instead of measuring. It measures anyway if the plan
-  // cannot be made here or exceeds the error limit.
+  // Makes choose() use this plan, the fastest on another process, instead of measuring. If the plan cannot be made
+  // here or exceeds the error limit, choose() ignores it.
   void adopt(const ConvProblem& problem, ConvPass pass, const std::string& engine, const std::string& full_name);
   bool measures(const std::string& engine) const;  // whether choose() measures; empty: the policy's engine
   const Choice* find(const ConvProblem& problem, ConvPass pass,
