@@ -5,35 +5,35 @@
 
 namespace twiddle {
 
-// Files and folders that appear whole, by one rename of something already on the disk, or not at all.
+// Files and folders that appear complete or not at all: each is on the disk before one rename makes it visible.
 
 // Takes bytes one part after another.
 using BytesVisitor = std::function<void(std::string_view)>;
 
 // Writes what `produce` passes to its argument under a temporary name in the same folder, syncs, renames, and syncs the
-// folder. On failure, also of `produce`, the temporary file is removed and an Error tells the path and the reason; what
-// was at `path` before is still there.
+// folder. On failure, also of `produce`, the temporary file is removed and an Error reports the path and the reason.
+// The previous file at `path` is unchanged.
 void write_file_atomically(const std::string& path, const std::function<void(const BytesVisitor&)>& produce);
 
 // The same care for any small file (metrics are appended, but configs and reports are replaced).
 void write_file_atomically(const std::string& path, const std::string& contents);
 
-// Throws what writing there would be refused for, as far as that is known beforehand, and writes nothing. Folders on
-// the way that are not there yet are left to whoever makes them.
+// Throws if writing to `path` is known to fail, and writes nothing. Missing parent folders are not checked: the caller
+// creates them.
 void require_writable(const std::string& path);
 
-// Removes what killed calls of write_file_atomically() for `path` left behind. Only for a caller that knows that no
-// other process writes there.
+// Removes temporary files that killed calls of write_file_atomically() for `path` left. Call only if no other process
+// writes there.
 void remove_temporary_files(const std::string& path);
 
 // Renames a file or folder within one file system, and makes the new name last.
 void rename_durably(const std::string& from, const std::string& to);
 
-// The same for a folder, with another in its place already: the old one is gone afterwards. Both change places at once
-// where the file system can do that; elsewhere a kill between two renames may leave neither.
+// Renames a folder over an existing one, which is removed. The two are exchanged atomically if the file system supports
+// it; else a kill between two renames may leave neither.
 void replace_folder(const std::string& from, const std::string& to);
 
-// Whether a file name is one that a killed write_file_atomically leaves behind.
+// Whether a file name is that of a temporary file of write_file_atomically().
 bool is_temporary_name(std::string_view name);
 
 }  // namespace twiddle

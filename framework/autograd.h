@@ -24,8 +24,8 @@ class Variable {
   void set_grad_buffer(Tensor buffer) const;
   // Memory to compute a gradient in: the buffer, if it is free, which saves a copy; else a new tensor.
   Tensor new_grad(Stream& stream) const;
-  // Releases the value and keeps the gradient: backward closures that need the value hold a Tensor of their own, so an
-  // activation that no closure captured is freed as soon as the next layer has read it.
+  // Releases the value and keeps the gradient: backward closures that need the value hold a separate Tensor handle, so
+  // an activation that no closure captured is freed as soon as the next layer has read it.
   void drop_value() const;
 
  private:
@@ -41,7 +41,7 @@ class TapeHooks {
   virtual void gradient_complete(const Variable& variable) = 0;  // backward() adds no more to its gradient
 };
 
-// The forward pass recorded in order, and run backwards by backward().
+// Records the forward pass in order. backward() runs the records in reverse.
 class Tape {
  public:
   using Backward = std::function<void(Context&, const Tensor& grad_output)>;
@@ -51,12 +51,12 @@ class Tape {
     if (hooks_ != nullptr) hooks_->before_read(parameter);
   }
 
-  // The result of an op, and how its gradient flows to the inputs. The name is that of the layer: profiles and errors
-  // show it. Nothing is kept where no input needs a gradient; then `backward` is dropped and what it captured is freed.
+  // Records the result of an op and how its gradient flows to the inputs. `name` is the layer's name in profiles and
+  // errors. If no input needs a gradient, nothing is recorded and what `backward` captured is freed.
   Variable record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward);
 
-  // Newest first, from d loss / d loss = 1, or from the factor that is given (both have one element). A record that has
-  // run is dropped, and with it its activations.
+  // Runs the records, newest first, from d loss / d loss = 1, or from `factor` if it is given (both have one element).
+  // A record is dropped after it has run, together with its activations.
   void backward(Context& ctx, const Variable& loss, Tensor factor = {});
 
   // While off, nothing is recorded: evaluation.

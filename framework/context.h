@@ -11,15 +11,15 @@ namespace twiddle {
 
 class Communicator;
 
-// All that an op may touch, handed down by reference: there are no globals.
+// Everything that an op may access, passed by reference: there are no globals.
 struct Context {
   explicit Context(Device device = {}, std::uint64_t seed = 1);
   std::unique_ptr<Stream> stream;
   Tape tape;
   Random random;
   Profiler profiler;
-  // That share each batch of a training step, for layers whose result depends on all of its rows; null: this process
-  // has all of them.
+  // The ranks that share each batch of a training step, for layers whose result depends on all rows of the batch; null:
+  // this process has all rows.
   Communicator* ranks = nullptr;
   bool training = true;  // false: dropout passes through, batch norm uses its running averages
 };

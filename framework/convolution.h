@@ -45,11 +45,11 @@ struct ConvProblem {
 void validate(const ConvProblem& problem);          // throws what is wrong with it, with the numbers
 std::string to_string(const ConvProblem& problem);  // "16x3x224x224 * 64x3x11x11 stride 4 pad 2"
 
-// What a pass reads and writes; a gradient takes its owner's place: backward_input reads w, y and writes x;
-// backward_weight reads x, y and writes w; forward reads x, w and writes y, adding bias [filters] where it is defined,
-// and leaving nothing below zero with relu. An engine that does the epilogue's backward pass, too, heeds `mask` in both
-// backward passes where it is defined: y of the forward pass, whose gradient counts only where y is above zero; and
-// backward_weight writes the gradient of bias where that is defined.
+// What a pass reads and writes; a gradient is passed in the place of its tensor: backward_input reads w, y and writes
+// x; backward_weight reads x, y and writes w; forward reads x, w and writes y, adds bias [filters] if it is defined,
+// and applies ReLU if `relu` is set. An engine that also does the epilogue's backward pass uses `mask`, if defined, in
+// both backward passes. `mask` is y of the forward pass: gradients count only where it is above zero. backward_weight
+// then also writes the gradient of bias, if that is defined.
 struct ConvOperands {
   Tensor x, w, y;
   Tensor bias = {};
@@ -57,23 +57,23 @@ struct ConvOperands {
   Tensor mask = {};
 };
 
-// One way to do one pass of one problem on one device, ready to run. It never changes; what it keeps from run to run
-// (spectra, say) is memory that it found or left, never a decision.
+// One way to do one pass of one problem on one device, ready to run. A plan is immutable. Between runs it may keep
+// data, such as spectra, but never a decision.
 class ConvPlan {
  public:
   struct Facts {
     std::string engine;             // "fbfft"
-    std::string name = {};          // among the engine's plans: "32x32, tiles_3m"; empty: it has but one
+    std::string name = {};          // among the engine's plans: "32x32, tiles_3m"; empty: the engine's only plan
     std::size_t scratch_bytes = 0;  // taken from the pool while it runs
-    std::size_t kept_bytes = 0;     // left in memory in hope of use by a later pass; gone where others need the room
-    bool deterministic = true;      // equal inputs give equal bits
-    bool masks = false;             // it does the epilogue's backward pass: see ConvOperands
-    bool exact = false;             // sums in double: no contender, but what is taken where nothing else can
-    // Of a library: that a NaN stays in its image, filter and channel is shown by tests for all other plans, and for
-    // these on the problem, before they are used.
+    std::size_t kept_bytes = 0;     // cached for a later pass; freed if the memory is needed
+    bool deterministic = true;      // equal inputs give bitwise identical results
+    bool masks = false;             // it also does the epilogue's backward pass: see ConvOperands
+    bool exact = false;             // sums in double: the fallback if no other plan works; not benchmarked
+    // The plan calls a vendor library. A NaN must stay in its image, filter and channel: unit tests show this for all
+    // other plans; a vendor's plan is checked on the problem before its first use.
     bool vendor = false;
-    // Passes of one problem whose plans share the same help each other, a pass using what an earlier one left, and are
-    // timed one behind the other; empty: it shares nothing.
+    // Names the data that the plan shares. Plans of one problem's passes with the same name reuse each other's data and
+    // are timed in sequence; empty: it shares nothing.
     std::string shares = {};
   };
   explicit ConvPlan(Facts facts) : facts_(std::move(facts)) {}
@@ -88,25 +88,25 @@ std::string full_name(const ConvPlan& plan);  // "fbfft:32x32, tiles_3m"; of an 
 
 using ConvPlans = std::vector<std::shared_ptr<const ConvPlan>>;
 
-// An algorithm for convolutions, or a library of them, as a list of plans: it measures and decides nothing.
+// A convolution algorithm or library, as a list of plans. It neither benchmarks nor selects plans.
 class ConvEngine {
  public:
   static constexpr std::size_t all_plans = std::numeric_limits<std::size_t>::max();
 
   virtual ~ConvEngine() = default;
   virtual std::string_view name() const = 0;
-  // Its plans for a pass, the likely best first, `most` of them at most; none: it cannot do it. Plans outlive the
-  // engine.
+  // Returns at most `most` plans for a pass, the highest-ranked first; none: the engine does not support the pass.
+  // Plans outlive the engine.
   virtual ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most = all_plans) const = 0;
-  // The plan of that name, or the first whose name begins with that word ("nhwc" of "nhwc (engine 18 k11=0)"), so that
-  // what was chosen can be made again; null: there is none.
+  // Returns the plan with that name, or the first whose name begins with that word ("nhwc" for "nhwc (engine 18
+  // k11=0)"), so that a stored choice can be rebuilt; null: there is none.
   virtual std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, ConvPass pass, std::string_view name) const;
-  // Why there are none, where that is not plain from the problem; empty: nothing to tell.
+  // Returns why the engine has no plan, if the problem alone does not show it; else empty.
   virtual std::string refusal(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }
-  virtual bool pays(const ConvProblem& /*problem*/) const { return true; }  // false: the rule leaves it to others
-  virtual std::string library() const { return {}; }  // "cuDNN 91900": whose speed is not this program's own
-  virtual void forget() {}                            // gives back what its plans keep
-  virtual void forget_gone() { forget(); }            // at least that of tensors that are gone
+  virtual bool pays(const ConvProblem& /*problem*/) const { return true; }  // false: the heuristic skips this engine
+  virtual std::string library() const { return {}; }  // "cuDNN 91900": the vendor library that does the work
+  virtual void forget() {}                            // frees what its plans keep
+  virtual void forget_gone() { forget(); }            // frees at least what belongs to freed tensors
 
   bool supports(const ConvProblem& problem, ConvPass pass) const { return !plans(problem, pass, 1).empty(); }
 };

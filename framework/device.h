@@ -16,7 +16,7 @@ struct Device {
 };
 
 std::string to_string(const Device& device);  // "cpu", "cuda:0"
-Device parse_device(std::string_view text);   // "auto", "cpu", "cuda", "cuda:1"; auto takes a GPU where one can be used
+Device parse_device(std::string_view text);   // "auto", "cpu", "cuda", "cuda:1"; auto selects a GPU if one is usable
 std::string describe(const Device& device);   // one line for a header: name, cores or memory, library versions
 int cuda_device_count();                      // GPUs this build and machine can use; 0 in a CPU-only build
 
@@ -30,23 +30,23 @@ struct Gemm {
   bool tf32 = false;  // the device may round the factors to ten bits after the point (tensor cores)
 };
 
-// Bytes a stream's pool holds: in use by tensors, kept for reuse, and the most ever in use; and how often it had to ask
-// the system for more.
+// Bytes that a stream's pool holds: in use by tensors, cached for reuse, and the peak in use. `system_allocations`
+// counts requests to the system.
 struct MemoryUse {
   std::size_t in_use = 0, cached = 0, peak = 0;
   std::int64_t system_allocations = 0;
-  std::size_t free = 0;  // what the system has left, on the device, for everybody; 0: not known
+  std::size_t free = 0;  // free memory of the device, as the system reports it; 0: not known
 };
 
 // A moment in a stream's work.
 class Event {
  public:
   virtual ~Event() = default;
-  virtual void wait() const = 0;                                      // until the stream has come to this event
+  virtual void wait() const = 0;                                      // until the stream reaches this event
   virtual double milliseconds_since(const Event& earlier) const = 0;  // waits, too
 };
 
-// Work captured once, which replay() puts onto its stream again as one launch.
+// Captured work. replay() launches all of it on its stream at once.
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -54,27 +54,26 @@ class Graph {
 };
 
 // Work in order on one device: CpuStream, CudaStream, and TorchStream of python/, on PyTorch's stream and memory. One
-// thread at a time uses a stream; that may be any, whatever other streams it uses between: CUDA launches, allocates and
-// makes handles on a thread's current GPU, so every operation of a stream, native() too, first makes the stream's GPU
-// the calling thread's, and leaves it so. Nobody else relies on the current GPU: a handle or a kernel's attribute is
-// made after native().
+// thread at a time may use a stream; it may be any thread. CUDA launches, allocates and creates handles on the calling
+// thread's current GPU. Therefore each operation, including native(), makes the stream's GPU current and leaves it
+// current. Call native() before creating a handle or setting a kernel attribute.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual Device device() const = 0;
-  // cudaStream_t, for a launch or a library's call right behind; null on the CPU.
+  // Returns the cudaStream_t for a launch or library call that follows immediately; null on the CPU.
   virtual void* native() const = 0;
   virtual std::shared_ptr<void> allocate(
       std::size_t bytes) = 0;  // 64-byte aligned; the last owner returns it to the pool
   virtual MemoryUse memory() const = 0;
-  virtual void release_unused() = 0;                                     // gives what lies idle back to the system
+  virtual void release_unused() = 0;                                     // frees cached memory
   virtual void reset_peak() = 0;                                         // the peak starts again from what is in use
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;  // host or device pointers
-  // The same beside the stream's work: begins after what the stream has been given so far, and ends at the event. Fast
-  // from a block of allocate_host alone.
+  // Copies while later work of the stream runs. The copy starts after all work submitted so far and ends at the event.
+  // It is fast only from a block of allocate_host().
   virtual std::shared_ptr<Event> copy_async(void* to, const void* from, std::size_t bytes) = 0;
-  virtual void wait_event(const Event& event) = 0;  // what the stream is given from now on begins after the event
-  virtual std::shared_ptr<void> allocate_host(std::size_t bytes) = 0;  // on the host; any thread may ask
+  virtual void wait_event(const Event& event) = 0;  // work submitted from now on starts after the event
+  virtual std::shared_ptr<void> allocate_host(std::size_t bytes) = 0;  // on the host; any thread may call
   virtual void fill(float* x, std::int64_t count, float value) = 0;
   virtual void gemm(const Gemm& shape, const float* a, const float* b, float* c) = 0;
   virtual void synchronize() = 0;
@@ -82,23 +81,24 @@ class Stream {
   virtual std::shared_ptr<Event> record_event() = 0;
   virtual void begin_range(const char* name) = 0;  // names what follows to a profiler that watches from outside (NVTX)
   virtual void end_range() = 0;
-  // Captures what `work` would do on this stream instead of doing it; null where the device cannot. The work must
-  // have run before (nothing is measured or waited for while it is captured), and is called twice, to do the same:
-  // the first time tells what memory it takes and when, so that the second finds it in one piece. It finds the same
-  // addresses at each replay: the graph keeps the blocks that the work took and gave back, and the caller keeps what
-  // it leaves alive.
+  // Captures what `work` submits to this stream instead of running it; null if the device cannot capture. The work must
+  // have run before, because nothing is measured or waited for during capture. It is called twice and must do the same
+  // both times: the first call records its allocations, and the second call gets them from one piece of memory.
+  // Addresses are the same at each replay: the graph keeps the blocks that the work allocated and freed, and the caller
+  // keeps those that the work leaves alive.
   virtual std::unique_ptr<Graph> capture(const std::function<void()>& work) = 0;
-  // Captures the same work once more, on other memory of the caller's: what it takes and gives back lies in the
-  // piece of memory of the latest capture, as long as its graph lives, for a stream replays one at a time.
+  // Captures the same work again, on other memory of the caller. Temporary blocks reuse the memory of the latest
+  // capture while its graph lives. This is safe because a stream replays one graph at a time.
   virtual std::unique_ptr<Graph> capture_again(const std::function<void()>& work) = 0;
-  // How often a capture has begun or ended: where this has changed, what was computed before was computed at another
-  // time than what is computed now.
+  // Counts the starts and ends of captures. If the count has changed, earlier work was submitted in a different phase
+  // (captured or eager) than current work.
   virtual std::int64_t capture_changes() const = 0;
 };
 
-std::unique_ptr<Stream> make_stream(Device device);  // throws ErrorKind::device where this build or machine has none
+std::unique_ptr<Stream> make_stream(
+    Device device);  // throws ErrorKind::device if this build or machine has no such device
 
-// Whether the work goes to a GPU, where some functors map it to threads in another way than to the CPU's.
+// Whether the stream is on a GPU. Some functors map work to GPU threads differently than to CPU threads.
 inline bool on_gpu(const Stream& stream) {
   return stream.device().kind == Device::Kind::cuda;
 }

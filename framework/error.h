@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// What went wrong, as the program's exit code tells it.
+// The kind of an error; its value is the program's exit code.
 enum class ErrorKind { failed = 1, config = 2, data = 3, device = 4, diverged = 5 };
 
 // The one exception of this library; the message says where, what, and what to do.
@@ -19,7 +19,7 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// A device has no more memory: told apart, because whoever knows the model can say what would fit.
+// A device is out of memory. A separate type, because a caller that knows the model can add what would fit.
 class OutOfMemory : public Error {
  public:
   explicit OutOfMemory(const std::string& message) : Error(ErrorKind::device, message) {}

@@ -4,10 +4,10 @@
 
 namespace twiddle {
 
-// Thrown out of long work that nobody waits for any more. No Error: nothing failed, so that whoever catches a failure
-// to try something else does not catch this.
+// Thrown to abort long work whose result is no longer needed. It is not an Error, because nothing failed: code that
+// catches an Error to try an alternative must not catch this.
 struct Interrupted : std::runtime_error {
-  // What to tell people: where it stopped.
+  // `where` is the message for the user: where the work stopped.
   explicit Interrupted(const std::string& where = "stopped before the work began") : std::runtime_error(where) {}
 };
 

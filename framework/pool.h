@@ -10,16 +10,16 @@
 
 namespace twiddle {
 
-// A caching free list over a raw allocator, used by both kinds of stream. A block goes back to the list when its last
-// owner lets go, and serves later requests, whole or in pieces. Blocks may outlive the pool's handle.
+// A caching free list over a raw allocator, used by both kinds of stream. A block returns to the list when its last
+// owner releases it. It then serves later requests, unsplit or in parts. Blocks may outlive the Pool object.
 class Pool {
  public:
-  using Allocate = std::function<void*(std::size_t bytes)>;  // null where there is no memory
+  using Allocate = std::function<void*(std::size_t bytes)>;  // null: out of memory
   using Free = std::function<void(void*)>;
 
-  // Where blocks of 256 KiB or more come from if not from `allocate`: pieces of one range of addresses, each at a given
-  // address, the first at none. Neighbors are joined, so that unused memory between others serves larger requests, and
-  // any part may be freed alone. Addresses and sizes are multiples of `granularity`.
+  // The source of blocks of 256 KiB or larger, instead of `allocate`: pieces of one address range. Each piece is
+  // requested at a given address, except for the first. Neighbors are joined, so that unused memory between others
+  // serves larger requests, and any part may be freed alone. Addresses and sizes are multiples of `granularity`.
   struct Pieces {
     std::function<void*(void* at, std::size_t bytes)> allocate;  // null: no memory, or not at that address
     std::function<void(void*, std::size_t bytes)> free;
@@ -29,8 +29,8 @@ class Pool {
   Pool(Allocate allocate, Free free, std::optional<Pieces> pieces = {});
 
   std::shared_ptr<void> take(
-      std::size_t bytes);  // throws an Error of kind device, with what is held, where memory is short
-  void release_cached();   // gives unused blocks back to the system
+      std::size_t bytes);  // if out of memory, throws an Error of kind device that reports what is held
+  void release_cached();   // frees unused blocks
   // From start_holding() on, blocks are noted as they are taken; stop_holding() returns them, those that are unused by
   // then and those that still have owners, so that nobody else gets them as long as the caller keeps them.
   // `anew`: where memory is short, what has come back since may go to the system.

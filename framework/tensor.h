@@ -27,7 +27,7 @@ class Tensor {
  public:
   Tensor() = default;  // holds nothing: defined() is false
   Tensor(Stream& stream, Shape shape, DType type = DType::f32);
-  // Elements in memory of somebody else's, aligned as Stream::allocate has it, which `block` keeps.
+  // Wraps existing memory, which `block` owns, without a copy. It must be aligned like memory from Stream::allocate().
   static Tensor over(Device device, Shape shape, std::shared_ptr<void> block);
   static Tensor filled(Stream& stream, Shape shape, float value);
   template <class T = float>
@@ -49,7 +49,7 @@ class Tensor {
   std::weak_ptr<const void> life() const { return storage_; }  // expires with the last owner of the elements
 
   Tensor reshaped(Shape shape) const;  // the same storage; the count must fit
-  // Some of its f32 elements as a tensor with versions of its own, which keeps the memory of all.
+  // Returns a view of some f32 elements. The view has separate versions and keeps the memory of the whole tensor alive.
   Tensor part(std::int64_t first, Shape shape) const;
   template <class T = float>
   std::vector<T> to_vector(Stream& stream) const;  // a copy on the host; waits for the stream

@@ -34,13 +34,13 @@ struct ConfigNode::Entry {
 
 ConfigNode text_node(std::string text, const Place& place);  // a scalar
 
-// Collects errors so that all of them can be told in one go.
+// Collects errors so that they can be reported together.
 class Diagnostics {
  public:
   void add(const Place& place, std::string message, std::string hint = {});
   bool empty() const { return messages_.empty(); }
   std::size_t size() const { return messages_.size(); }
-  // One block an error, in order of place: "file:14:5: error: ...", the line, a caret, the hint.
+  // One block per error, in order of place: "file:14:5: error: ...", the line, a caret, the hint.
   std::string text() const;
   void throw_if_any() const;  // Error of kind config with text() and the count
 
@@ -53,8 +53,8 @@ class Diagnostics {
   std::vector<Message> messages_;
 };
 
-// Typed reading of a mapping. A wrong value is put down in the diagnostics and the fallback is returned, so that
-// reading goes on and every error of a file is found at once. finish() reports the keys that nobody read.
+// Typed reading of a mapping. A wrong value is recorded in the diagnostics and the fallback is returned. Reading
+// continues, so that all errors of a file are reported together. finish() reports the keys that were not read.
 class Params {
  public:
   // `owner` names the reader in messages: "conv2d", "train". A null node reads as an empty mapping.
@@ -73,9 +73,9 @@ class Params {
   std::vector<double> numbers(std::string_view key, std::vector<double> fallback);  // a number or a list
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t least,
                                      std::int64_t most);  // a list; empty where absent
-  std::vector<std::string> texts(std::string_view key);   // a text or a list; empty where absent
-  // A file or folder: beside the file that names it, where there is such a one, else in the current folder. What was
-  // used holds it as an absolute path, so that it is found from any folder.
+  std::vector<std::string> texts(std::string_view key);   // a string or a list; empty if absent
+  // A file or folder: relative to the folder of the config file if it exists there, else to the current folder. used()
+  // has the absolute path, so that it is found from any folder.
   std::string path(std::string_view key);
   std::vector<std::string> paths(std::string_view key);  // one or a list; empty where absent
   Params child(std::string_view key);                    // an empty mapping where absent
@@ -87,26 +87,26 @@ class Params {
              std::string hint = {});  // at the key's value, or at the mapping
   void finish();                      // unknown keys become errors, with a suggestion
 
-  // Every key as it was used, in the order of reading: as given, or its default; sections and named choices with all
-  // that was read of theirs. A key that was neither given nor has a default of its own is left out.
+  // Returns every key as it was used, in the order of reading: the given value or the default. Sections and named
+  // choices include all keys read in them. A key that was not given and has no default is left out.
   ConfigNode used() const;
-  void use(std::string_view key, ConfigNode value);  // for a reader that makes out a value itself
+  void use(std::string_view key, ConfigNode value);  // for a reader that parses a value itself
   const Place& place() const { return node_->place; }
   const std::string& owner() const { return owner_; }
   Diagnostics& diagnostics() { return *diagnostics_; }
 
  private:
-  // What was used of a key. Shared between a Params and those of its sections, which fill in their part.
+  // The used value of a key. A Params shares it with the Params of its sections, which add their keys.
   struct Used {
     ConfigNode value;
     std::vector<std::pair<std::string, std::shared_ptr<Used>>> keys;
-    std::shared_ptr<Used> at(std::string_view key);  // made where it is new
-    // The keys down to one of that name, at most so many; none: there is no such key.
+    std::shared_ptr<Used> at(std::string_view key);  // created if it is new
+    // Returns the path of keys to the key `name`, at most `most` keys long; empty: there is no such key.
     std::vector<std::string> path_to(const std::string& name, std::size_t most) const;
     ConfigNode node() const;
   };
 
-  void use_text(std::string_view key, std::string text, bool holds = true);  // a default, where it is a valid value
+  void use_text(std::string_view key, std::string text, bool holds = true);  // a default, if it is a valid value
   bool is_mapping();
   std::string advice_on(const ConfigNode::Entry& unknown) const;
   const ConfigNode::Entry* lookup(std::string_view key);
