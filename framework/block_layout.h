@@ -4,14 +4,14 @@
 
 namespace twiddle {
 
-// A block of memory that some work takes at one moment and gives back at a later one. Moments are counted.
+// A block of memory that is allocated at one moment and freed at a later one. Moments are counted.
 struct BlockUse {
   std::size_t bytes = 0;
   int taken = 0, returned = 0;
   bool meets(const BlockUse& other) const { return taken < other.returned && other.taken < returned; }
 };
 
-// Where the blocks can lie in one piece of memory, so that none meets another that is in use at the same time.
+// Offsets of the blocks in one piece of memory. Blocks that are in use at the same time do not overlap.
 struct BlockLayout {
   std::vector<std::size_t> offsets;
   std::size_t bytes = 0;  // of the piece

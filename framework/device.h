@@ -95,8 +95,7 @@ class Stream {
   virtual std::int64_t capture_changes() const = 0;
 };
 
-std::unique_ptr<Stream> make_stream(
-    Device device);  // throws ErrorKind::device if this build or machine has no such device
+std::unique_ptr<Stream> make_stream(Device device);  // throws ErrorKind::device if there is no such device
 
 // Whether the stream is on a GPU. Some functors map work to GPU threads differently than to CPU threads.
 inline bool on_gpu(const Stream& stream) {

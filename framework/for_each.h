@@ -11,15 +11,15 @@ namespace detail {
 
 [[noreturn]] void refuse_gpu(const Stream& stream, const char* loop);
 
-// g++ makes a loop for the CPU alone of what nvcc makes a kernel of: a GPU's memory is none of that loop's.
-// `loop` is the caller's __PRETTY_FUNCTION__, which names its functor.
+// Compiled by g++, for_each is a host loop and rejects CUDA streams. `loop` is the caller's __PRETTY_FUNCTION__, which
+// names its functor.
 inline void require_host(const Stream& stream, const char* loop) {
   if (on_gpu(stream)) refuse_gpu(stream, loop);
 }
 
 }  // namespace detail
 
-// Four neighbours that a GPU loads and stores at once: at a place that 16 divides.
+// Four adjacent floats, 16-byte aligned, that a GPU loads and stores at once.
 struct alignas(16) Four {
   float at[4];
 };
@@ -34,8 +34,8 @@ struct alignas(16) Four {
 namespace twiddle {
 
 // functor(i) for every i in [0, count), in any order and in parallel; the functor is a named struct whose call operator
-// is TWIDDLE_HD. `cost` tells how many simple operations one call does, so that few heavy calls are still shared among
-// the CPU's threads.
+// is TWIDDLE_HD. `cost` is the number of simple operations per call, so that a few expensive calls are still
+// distributed over the CPU's threads.
 template <class Functor>
 void for_each_index(Stream& stream, std::int64_t count, const Functor& functor, std::int64_t cost = 1) {
   if (count <= 0) return;
@@ -46,7 +46,7 @@ void for_each_index(Stream& stream, std::int64_t count, const Functor& functor, 
   detail::for_each_index_cpu(count, functor, cost);
 }
 
-// out[i] = functor(i, in[i]...): as map_elements below, for functions that also want the place.
+// out[i] = functor(i, in[i]...): like map_elements below, for functions that also need the index.
 template <class Functor, class... Floats>
 void map_indexed(Stream& stream, std::int64_t count, const Functor& functor, std::int64_t cost, float* out,
                  const Floats*... in) {
@@ -85,7 +85,7 @@ void map_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Row
 }
 
 // op.store(row, sum over columns of op.term(row, column)) for every row: term gives a float, store takes the sum as a
-// double. The order of a sum is fixed: the same bits whatever the thread count.
+// double. The order of a sum is fixed, so results are bitwise identical for any thread count.
 template <class Op>
 void reduce_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Op& op) {
   if (rows <= 0) return;
@@ -120,8 +120,8 @@ void reduce_columns(Stream& stream, std::int64_t rows, std::int64_t columns, con
   detail::reduce_columns_cpu(rows, columns, op);
 }
 
-// As reduce_rows, with an operation of one's own: op.start() is its neutral value, op.join(a, b) joins two,
-// op.term(row, column) makes one, and op.store(row, value) takes the row's.
+// Like reduce_rows, with a custom operation: op.start() returns its neutral value, op.join(a, b) combines two values,
+// op.term(row, column) returns one, and op.store(row, value) receives the row's result.
 template <class Op>
 void fold_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Op& op) {
   if (rows <= 0) return;

@@ -10,12 +10,12 @@ struct GpuFacts {
   int driver = 0;   // the newest CUDA that the driver knows; 0: there is no driver
   int runtime = 0;  // the CUDA that this build was made with
   int count = 0;    // of the GPUs that CUDA sees
-  int index = 0;    // of the one asked for; what follows is told of it where it is there
+  int index = 0;    // of the requested GPU; the next fields describe it if it exists
   std::string name;
   int architecture = 0;
   bool has_code = false;       // the build holds code that runs on it ...
   std::vector<int> built_for;  // ... as it was made for these, from the least on
-  std::string failure;         // CUDA's own words where it could not count the GPUs or open this one
+  std::string failure;         // CUDA's error message if it could not count the GPUs or open this one
 };
 
 // What CUDA says of itself and of a GPU, which this makes the thread's. A build without CUDA knows of no driver.
@@ -24,10 +24,11 @@ GpuFacts look_at_gpu(int index);
 // Says what is missing and what to do; empty: nothing.
 std::string why_unusable(const GpuFacts& facts);
 
-// Where there is a GPU but `auto` takes the CPU, the reason in one line; empty: the GPU is taken, or there is none.
+// Returns the reason, in one line, if there is a GPU but `auto` selects the CPU; empty: the GPU is used, or there is
+// none.
 std::string why_passed_over(const GpuFacts& facts);
 
-// A driver serves the runtimes of its own major version, newer ones too, and older ones.
+// A driver supports all runtimes of its major version, including newer minor versions, and all older runtimes.
 bool is_new_enough(int driver, int runtime);
 
 std::string cuda_version_text(int version);  // "13.0"

@@ -7,8 +7,8 @@
 
 namespace twiddle {
 
-// A tensor that a layer owns and a checkpoint keeps. Its memory is taken by initialize(), not when the layer is built,
-// so that `check` and `summary` cost nothing.
+// A tensor that a layer owns and a checkpoint keeps. initialize() allocates its memory, not the layer's constructor, so
+// that `check` and `summary` allocate nothing.
 struct Parameter {
   std::string name;  // "conv1.weight"
   Shape shape;

@@ -11,16 +11,16 @@ class ProfilerRange;
 class StageRange;
 
 // Time per named range: a layer and a part of its work ("forward", "backward_input" ...). Off unless someone enables
-// it, so whole iterations are timed without it. The stream is waited for only when the times are asked for.
+// it, so whole iterations are timed without it. The stream is waited for only when the times are read.
 class Profiler {
  public:
   struct Entry {
     std::string name, part;
-    std::vector<double> milliseconds;  // one a visit
+    std::vector<double> milliseconds;  // one per visit
   };
 
-  // With `stages`, what a part's own work is made of is timed too: entries "forward: fft of x" beside "forward", and
-  // "forward: fft of x: pad" for a stage inside that one.
+  // With `stages`, the stages of a part are timed too: entries "forward: fft of x" in addition to "forward", and
+  // "forward: fft of x: pad" for a nested stage.
   void enable(bool on, bool stages = false) { enabled_ = on, stages_ = on && stages; }
   bool enabled() const { return enabled_; }
   void clear();
@@ -68,7 +68,7 @@ class StageRange {
   StageRange& operator=(const StageRange&) = delete;
 
  private:
-  Profiler* profiler_;  // null while nobody asks for stages
+  Profiler* profiler_;  // null while stages are off
   Stream& stream_;
   const StageRange* outer_ = nullptr;
   std::string part_;  // of the range, and all stages down to this one

@@ -7,7 +7,7 @@
 namespace twiddle {
 
 // Random numbers by position: number i is a function of (seed, first + i) alone, so that the order in which threads or
-// devices ask for them does not matter. SplitMix64: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators,
+// devices request them does not matter. SplitMix64: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators,
 // 2014.
 struct RandomSequence {
   std::uint64_t seed = 0, first = 0;
@@ -28,20 +28,20 @@ struct RandomSequence {
   TWIDDLE_HD double uniform_double(std::int64_t i) const {  // (0, 1), 52 bits
     return (static_cast<double>(bits(i) >> 12) + 0.5) * 0x1p-52;
   }
-  TWIDDLE_HD float normal(std::int64_t i) const {  // Box and Muller, from two numbers of its own
+  TWIDDLE_HD float normal(std::int64_t i) const {  // Box-Muller, from two numbers that no other i uses
     const double radius = sqrt(-2 * log(uniform_double(2 * i)));
     return static_cast<float>(radius * cos(6.283185307179586 * uniform_double(2 * i + 1)));
   }
   TWIDDLE_HD std::int64_t below(std::int64_t i, std::int64_t limit) const {  // 0 .. limit - 1; limit < 2^32
     return static_cast<std::int64_t>(((bits(i) >> 32) * static_cast<std::uint64_t>(limit)) >> 32);
   }
-  // A sequence of its own for a place in a tree: split(epoch).split(index).
+  // Returns a separate sequence for a node of a tree: split(epoch).split(index).
   RandomSequence split(std::uint64_t branch) const {
     return {mix(bits(static_cast<std::int64_t>(branch)) ^ 0x5851f42d4c957f2du), 0, nullptr};
   }
 };
 
-// Hands out contiguous ranges of one sequence; its position is all the state there is.
+// Returns contiguous ranges of one sequence. Its position is its only state.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : seed_(seed) {}
@@ -50,14 +50,14 @@ class Random {
     position_ += static_cast<std::uint64_t>(count);
     return numbers;
   }
-  // The same for rows of a batch, so many numbers each. Where this process has but some of the batch's rows, they get
-  // the numbers that they would have in the whole of it, and the position moves on by those of all.
+  // The same for rows of a batch, `numbers` per row. If this process has only some of the batch's rows, they get the
+  // same numbers as in the complete batch, and the position advances by the numbers of all rows.
   RandomSequence take_rows(std::int64_t rows, std::int64_t numbers) {
     RandomSequence own = take((rows_of_all_ > 0 ? rows_of_all_ : rows) * numbers);
     own.first += static_cast<std::uint64_t>(first_row_ * numbers);
     return own;
   }
-  // From now on rows are those from first_row on of a batch of so many; 0: they are all there are.
+  // From now on, rows start at first_row of a batch of `of_all` rows; 0: this process has all rows.
   void share_rows(std::int64_t first_row, std::int64_t of_all) { first_row_ = first_row, rows_of_all_ = of_all; }
 
   std::uint64_t seed() const { return seed_; }

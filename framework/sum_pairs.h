@@ -24,8 +24,8 @@ struct PairFold {
   TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& sums) const { op.store(row, sums); }
 };
 
-// On the CPU: in lanes of floats, as reduce_row_cpu has them. In doubles alone a batch norm's backward pass took twice
-// as long.
+// On the CPU: in lanes of floats, as in reduce_row_cpu. In doubles alone a batch norm's backward pass took twice as
+// long.
 template <class Op>
 struct PairsOfRow {
   Op op;

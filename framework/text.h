@@ -20,7 +20,7 @@ std::string format_bytes(std::uint64_t bytes);                          // "1.44
 std::string format_count(std::int64_t count);                           // "61,100,840"
 std::string format_count(std::int64_t count, const std::string& noun);  // "1 class", "2 classes", "9,000 images"
 std::optional<std::uint64_t> parse_bytes(
-    std::string_view text);                       // "512MiB", "2GiB", "1000": bytes; nothing where it is no size
+    std::string_view text);                       // "512MiB", "2GiB", "1000": bytes; nullopt if it is not a size
 std::string format_sides(int height, int width);  // "4" where both agree, else "4x2"
 std::string format_number(double value);          // shortest text that reads back as the same double
 

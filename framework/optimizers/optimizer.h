@@ -26,8 +26,8 @@ class OptimizerState {
   std::map<std::string, Tensor> tensors_;
 };
 
-// What a step tells its optimizer, one number each, on the stream's device: a captured step reads them anew at each
-// play. No update reads what it writes, so that which elements it changes does not depend on the order of threads or
+// A step's inputs to the optimizer, one number each, on the stream's device: a captured step reads them again at each
+// replay. No update reads what it writes, so that which elements it changes does not depend on the order of threads or
 // launches. Between two updates, StepInputs adds `found_bad` to the guard.
 struct StepNumbers {
   Tensor rate;  // the schedule's learning rate for this step
@@ -47,8 +47,8 @@ class Optimizer {
   // What it keeps of each parameter, as large as that: "momentum", or "mean" and "square".
   virtual std::vector<std::string> state_names() const = 0;
   int state_tensors() const { return static_cast<int>(state_names().size()); }
-  // Takes the memory for that before the first step: taken in one, it would be cut from what the step has left, and
-  // keep that from ever being given back.
+  // Allocates the state before the first step. Allocated within a step, it would split blocks that the step left
+  // unused, and these could never be freed.
   void prepare(Stream& stream, const std::vector<Parameter*>& parameters);
 
   std::vector<std::pair<std::string, Tensor>> state() const { return state_.list(); }  // for a checkpoint

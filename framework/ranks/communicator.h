@@ -19,7 +19,7 @@ class RanksFailed : public Error {
 };
 
 // What joins the processes ("ranks") that train one network together, as one of them sees it. All ranks call the same
-// functions in the same order, and a call ends when all have come to it. The transport of numbers is an existing
+// functions in the same order, and a call ends when all ranks have called it. The transport of numbers is an existing
 // library's: MPI between CPUs, NCCL between GPUs.
 class Communicator {
  public:
@@ -36,13 +36,13 @@ class Communicator {
   // Replaces each of these floats, which are on the stream's device, by its sum over all ranks, in the stream's order.
   // The result is bitwise identical on all ranks, and from run to run with the same number of ranks.
   virtual void all_reduce(Stream& stream, float* values, std::int64_t count) = 0;
-  // The two halves of an all-reduce. A rank's shard is the rank-th of size() equal parts; `count` is a multiple of
+  // The two steps of an all-reduce. A rank's shard is the rank-th of size() equal parts; `count` is a multiple of
   // size(). reduce_scatter() sums the shards, each on its rank, and leaves undefined values in the other ranks' shards;
   // all_gather() copies each rank's shard to all ranks.
   virtual void reduce_scatter(Stream& stream, float* values, std::int64_t count) = 0;
   virtual void all_gather(Stream& stream, float* values, std::int64_t count) = 0;
   // The same, overlapped with later work of the stream: they begin after the work that the stream has been given so
-  // far, in the order of the calls. The event marks their end; null: they have ended.
+  // far, in the order of the calls. The event marks their end; null: they are complete.
   virtual std::shared_ptr<Event> begin_reduce_scatter(Stream& stream, float* values, std::int64_t count) {
     reduce_scatter(stream, values, count);
     return nullptr;
@@ -57,20 +57,20 @@ class Communicator {
     return stream.allocate(static_cast<std::size_t>(count) * sizeof(float));
   }
   virtual void barrier() = 0;
-  // On the host: a small text of each rank, by rank; every rank gets all.
+  // On the host: all-gathers a small string from each rank, ordered by rank.
   virtual std::vector<std::string> gather(const std::string& text) = 0;
 
-  // For ranks that end: what gather() does, on a channel of its own, so that it does not matter what the others wait
-  // for. Nothing where not all of them come within those seconds.
+  // gather() for ranks that are exiting, on a separate channel, so that it works whatever the other ranks wait for.
+  // Returns nullopt if not all ranks call it within that many seconds.
   virtual std::optional<std::vector<std::string>> gather_last(const std::string& text, double seconds) = 0;
   // Ends all ranks at once, this one with that exit code, whatever they are doing.
   virtual void abort(int code) = 0;  // does not return
 
-  // Is called now and then while a call waits for other ranks, with the seconds that it has waited.
+  // Called periodically while a call waits for other ranks, with the seconds waited so far.
   using WhileWaiting = std::function<void(double seconds)>;
   virtual void while_waiting(WhileWaiting listener) = 0;
 
-  // Is called on a thread of the communicator's where another rank is gone, right before that ends this process, too.
+  // Called on a thread of the communicator if another rank is lost, right before this process exits as well.
   using WhenLost = std::function<void(const std::string& who)>;
   virtual void when_lost(WhenLost /*listener*/) {}
 };
@@ -84,13 +84,13 @@ using ReportText = std::function<void(const std::string&)>;
 std::unique_ptr<Communicator> make_mpi_ranks(const ReportText& warn = {}, const ReportText& report_missing = {});
 bool has_mpi();
 
-// Joins processes with a GPU each, however they were started: they meet at the launch's meeting place. An Error of kind
-// device where they do not all come, or where this build has no CUDA side.
+// Joins processes with a GPU each, however they were started. They rendezvous at the launch's address. Throws an Error
+// of kind device if not all ranks arrive, or if this build has no CUDA.
 std::unique_ptr<Communicator> make_nccl_ranks(const Launch& launch);
 
 bool any(Communicator& ranks, bool flag);  // on all ranks: whether it is true on one of them
 
-// Makes a text on each rank and gathers them. If one rank fails, all throw its Error, with the rank's number: none
+// Makes a string on each rank and gathers them. If one rank fails, all throw its Error, with the rank's number: none
 // continues without the others. If one is stopped, all throw Interrupted.
 std::vector<std::string> gather_or_fail(Communicator& ranks, const std::function<std::string()>& make);
 
