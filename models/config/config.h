@@ -44,7 +44,7 @@ struct Config {
     double clip_norm = 0;  // 0: off
     Mixing mixing;
     std::string watch = "auto";         // the metric that the best epoch is chosen by
-    std::int64_t patience = 0;          // epochs without a better one after which training stops; 0: it goes on
+    std::int64_t patience = 0;          // epochs without a better one after which training stops; 0: never stops
     double min_delta = 0;               // what is better by no more than this does not count for patience
     std::int64_t keep = 3;              // newest checkpoints kept
     std::int64_t checkpoint_every = 0;  // steps between checkpoints inside an epoch; 0: at the end of each epoch alone

@@ -16,7 +16,7 @@ ConfigNode load_tree(const std::string& file, Diagnostics& diagnostics);
 ConfigNode load_tree_text(const std::string& text, const std::string& name, Diagnostics& diagnostics);
 
 // This tree's keys win; mappings merge, all else is replaced. What says `one of these` (an optimizer's name, a format)
-// is replaced as a whole where the choice is another.
+// is replaced completely if the choice differs.
 ConfigNode merge_trees(ConfigNode base, const ConfigNode& over);
 
 // Whether a key of `train` has one of several names below it, with that one's options: `optimizer: {sgd: {...}}`.
@@ -25,7 +25,7 @@ bool is_choice(std::string_view key);
 // Null: the mapping has no such key.
 ConfigNode::Entry* find_entry(ConfigNode& mapping, std::string_view key);
 
-// Puts the values where their keys point, making sections on the way. Layers go by name or number.
+// Puts the values where their keys point, creating missing sections. Layers are addressed by name or number.
 void apply_overrides(ConfigNode& tree, const std::vector<Override>& overrides, Diagnostics& diagnostics);
 
 }  // namespace twiddle

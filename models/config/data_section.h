@@ -37,7 +37,7 @@ struct DataSection {
   std::vector<std::string> class_names() const;
 };
 
-// Opens no file. Nothing is held against the model's input where the site has no shape of images.
+// Opens no file. If the site has no image shape, nothing is checked against the model's input.
 DataSection read_data_section(Params& data, DatasetSite site);
 
 }  // namespace twiddle

@@ -14,20 +14,20 @@ namespace twiddle {
 
 class Measuring;
 
-// A config, read once, and what is built from it while it is read, so that everything that is wrong in it is told in
-// one go. Nothing is allocated on a device yet, and no dataset is opened.
+// A config, read once, and what is built from it while it is read, so that all of its errors are reported together.
+// Nothing is allocated on a device yet, and no dataset is opened.
 struct Experiment {
   Config config;
-  Device device;  // the config's, which need not be there yet
+  Device device;  // the config's; it need not be present
   Model model;
   std::unique_ptr<Loss> loss;
   std::unique_ptr<Optimizer> optimizer;
   DataSection data;
 };
 
-// Tensors as large as what is trained that a run keeps beside weights and gradients: the optimizer's, the gradients
-// that several batches sum up, and the average of the weights. Of the optimizer's, each of several ranks keeps its
-// share.
+// Tensors of the size of the trained parameters that a run keeps in addition to weights and gradients: the optimizer's
+// state, gradients accumulated over several batches, and the average of the weights. Each of several ranks keeps only
+// its shard of the optimizer's state.
 double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int ranks = 1);
 
 // What a program adds to a config.
@@ -36,9 +36,9 @@ struct ExperimentOptions {
   std::string build = {};       // of the program: choices of convolution plans are kept with it
   std::optional<int> gpu = {};  // where the config leaves open which one; else the first
   bool tunes = false;           // measure every convolution, for its own batch
-  std::function<void(const std::string&)> warn = {};  // hears what is wrong with the choices kept, and with engines
-  std::shared_ptr<Measuring> measuring = {};          // hears how far measuring convolutions is, and may stop it
-  SearchProgress search_progress = {};                // hears how far the search for images is, and may stop it
+  std::function<void(const std::string&)> warn = {};  // receives warnings about stored choices and about engines
+  std::shared_ptr<Measuring> measuring = {};  // receives the progress of measuring convolutions, and may stop it
+  SearchProgress search_progress = {};        // receives the progress of the search for images, and may stop it
 };
 
 // Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening

@@ -9,7 +9,7 @@ namespace twiddle {
 // the value at channel 0, row 3, column 5 is nan". Empty: there is none. Waits for the stream.
 std::string first_bad_image(Stream& stream, const Batch& batch, const Dataset& dataset);
 
-// What to look at then: no pixel of a file is like that.
+// Advice for that case: a decoded file has only finite pixels, so the augmentation or normalization is at fault.
 constexpr const char* bad_image_advice = "see 'normalize' and the augmentation steps under 'data'";
 
 }  // namespace twiddle

@@ -4,8 +4,8 @@
 
 namespace twiddle {
 
-// What share of an epoch's time so far was spent waiting for images, on each rank: one that reads slowly keeps all
-// others waiting, whose own images are there.
+// The fraction of an epoch's time so far that each rank spent waiting for images. One slow reader stalls all ranks,
+// even those whose images are ready.
 struct DataWait {
   std::vector<double> shares;  // of 1, by rank; empty: not known
 

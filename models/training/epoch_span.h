@@ -4,8 +4,8 @@
 
 namespace twiddle {
 
-// How far an epoch is, counted in images of its order: a run that goes on with another batch size goes on at the right
-// image and at the right point of the learning rate's schedule.
+// The progress of an epoch, counted in images of its order. A run resumed with another batch size therefore continues
+// at the right image and at the right point of the learning rate schedule.
 struct EpochSpan {
   std::int64_t images = 0;                 // that a whole epoch has
   std::int64_t batch_size = 1, steps = 0;  // of a whole epoch; fewer steps than the images make where it is limited

@@ -3,8 +3,8 @@
 
 namespace twiddle {
 
-// Fits what a checkpoint tells to the run that goes on from it. Limits of the run that began are limits of the one that
-// goes on; an Error of kind config where what is asked for now cannot be a continuation.
+// Adapts the state in a checkpoint to the run that resumes from it. Limits of the original run also apply to the
+// resumed run. Throws an Error of kind config if the current config cannot continue that run.
 void take_up(RunState& state, const Config& config, Trainer::Options& options);
 
 }  // namespace twiddle

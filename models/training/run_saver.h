@@ -17,12 +17,13 @@ struct SavedOptimizer;
 // What a run leaves in its folder for later: checkpoints and the best weights. Without a folder it leaves nothing.
 class RunSaver {
  public:
-  // Throws, before the first step, where the folder cannot be written or there is no room for all that will lie there.
+  // Throws before the first step if the folder is not writable or the disk lacks space for everything that will be
+  // saved.
   RunSaver(const std::string& run_folder, const Config::Train& train, const SavedBytes& bytes);
   // Before the first step: of several ranks one may have a folder, and all have to save at once, what they have of it.
   void agree(Communicator& ranks) { saves_ = any(ranks, writes()); }
 
-  // A run that goes on from a checkpoint: all that it knows is saved there.
+  // For a run resumed from a checkpoint: its state is saved there already.
   void goes_on_from(const std::string& checkpoint);
   void changed() { saved_ = false; }  // a step, or a validation, is not saved yet
   bool has_to_save() const { return saves_ && !saved_; }

@@ -20,7 +20,7 @@ std::shared_ptr<Communicator> given_or_one(std::shared_ptr<Communicator> ranks);
 // A rank's part of each full batch; an Error of kind config where the ranks cannot share batches.
 std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ranks);
 
-// What a run of the experiment takes besides its model, on each of several ranks.
+// The memory that a run of the experiment needs in addition to its model, per rank.
 TrainingSize training_size(const Experiment& experiment, const Communicator& ranks);
 
 // Throws if the plan does not fit, before an image is read or made. The datasets join the plan once they are open.

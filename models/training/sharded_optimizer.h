@@ -50,7 +50,7 @@ class ShardedOptimizer final : public TapeHooks {
   void replayed() { must_gather_ = gather_in_forward_; }
   // All-gathers the weights if the latest update has not yet. On all ranks, before weights are read between steps.
   void all_gather_weights();
-  // The optimizer's state of all shards, as one process has it. On all ranks.
+  // The optimizer's state of all shards, in the layout of a single process. Call on all ranks.
   std::vector<std::pair<std::string, Tensor>> whole_state();
 
   void before_read(const Variable& parameter) override;

@@ -11,16 +11,15 @@
 
 namespace twiddle {
 
-// Reports steps to observers, with how fast they go. The numbers of a step are copied to the host behind it, and nobody
-// waits for them: a step is reported when the one after it is under way, so that a GPU does not stand still for a line
-// on the terminal.
+// Reports steps to observers, with how fast they go. The numbers of a step are copied to the host asynchronously after
+// it. A step is reported while the next one runs, so that a GPU never idles for terminal output.
 class StepReporter {
  public:
   StepReporter(Stream& stream, const Config::Train& train);
 
-  // Starts the clock of an epoch of which so many batches are done. The time that is left is reckoned from the batches
-  // since then, or since measure_pace_from: the first step of a process chooses engines, which may take longer than all
-  // that follows.
+  // Starts the clock of an epoch in which the given number of batches is done. The remaining time is computed from the
+  // batches since then, or since measure_pace_from: the first step of a process chooses engines, which may take longer
+  // than all that follows.
   void begin_epoch(std::int64_t batches);
   void measure_pace_from(std::int64_t batches);
   double epoch_seconds() const;
@@ -33,7 +32,7 @@ class StepReporter {
   };
   void send(const StepReport& report, std::vector<TrainObserver*> listeners, const Tensor& loss, const Tensor& sums);
   std::optional<Sent> take();         // the step that was sent last, once; waits until its numbers are here
-  void forget() { latest_.reset(); }  // its listeners may be gone
+  void forget() { latest_.reset(); }  // its listeners may be destroyed
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -18,7 +18,7 @@ namespace twiddle {
 
 struct StepOptions {
   double clip_norm = 0;              // 0: gradients are not clipped
-  std::int64_t accumulate = 1;       // batches an update: its gradient is that of the mean over all their images
+  std::int64_t accumulate = 1;       // batches per update: its gradient is that of the mean over all their images
   WeightAverage* average = nullptr;  // follows the weights; null: none
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
   bool events = false;  // between the phases
@@ -51,7 +51,7 @@ class TrainStep {
   // reading weights between steps.
   void all_gather_weights();
 
-  // The optimizer's state as one process has it, for a checkpoint. Call on all ranks.
+  // The optimizer's state in the layout of a single process, for a checkpoint. Call on all ranks.
   std::vector<std::pair<std::string, Tensor>> optimizer_state();
 
   // For a run that ends: the parameter whose gradient the backward pass finds not to be finite first; empty: none.
@@ -73,7 +73,7 @@ class TrainStep {
     Batch batch;
     std::unique_ptr<Graph> graph;
     Tensor loss;
-    StepEvents events;  // set anew at each replay
+    StepEvents events;  // set again at each replay
   };
 
   void set_inputs(const Batch& batch, double rate);
@@ -124,7 +124,7 @@ class TrainStep {
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row
   // One for each place where a loader puts its batches in turn. So a batch is copied to the device once, to where the
   // captured step reads it, while the step before still reads the other: its first layer needs the images to the end of
-  // the backward pass. All else that the graphs take is the same memory, for they take turns.
+  // the backward pass. The graphs share all other memory, because they never run at the same time.
   std::vector<Captured> captured_;
   std::int64_t captured_rows_ = 0;    // of their batches, on all ranks; also after the graphs are dropped
   std::uint64_t captured_draws_ = 0;  // random numbers that a captured step takes

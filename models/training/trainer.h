@@ -44,7 +44,7 @@ struct EpochReport {
   std::int64_t skipped = 0;
 };
 
-// Who watches a run: the terminal, the metrics files, a test.
+// Receives the events of a run: the terminal, the metrics files, a test.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -57,12 +57,12 @@ class TrainObserver {
 
 // A run from YAML to a trained file: owns context, model, data, optimizer; saves and resumes exactly. Several ranks,
 // each with a Trainer of the same experiment, train as one process would: they share the images of each batch and have
-// equal weights after each step. What ends on one of them ends on all, behind the same step.
+// equal weights after each step. If one rank ends its run, all ranks end after the same step.
 class Trainer {
  public:
   struct Options {
     std::string run_folder;                    // empty: nothing is written; ranks other than 0 have none
-    std::string resume;                        // a checkpoint folder; empty: start anew
+    std::string resume;                        // a checkpoint folder; empty: start from the beginning
     std::string weights;                       // to start from, as far as they fit; empty: by the initialisers
     std::int64_t limit_batches = 0;            // per epoch; 0: all
     bool overfit_batch = false;                // the first batch again and again

@@ -24,7 +24,7 @@
 
 namespace twiddle {
 
-// The run itself: the loop over epochs and steps, and where it stands.
+// The run itself: the loop over epochs and steps, and its state.
 struct Trainer::Impl {
   Experiment experiment;
   const Config& config = experiment.config;
@@ -178,7 +178,7 @@ struct Trainer::Impl {
     for (TrainObserver* observer : observers) observer->on_checkpoint(saver.last_checkpoint());
   }
 
-  // On a GPU the loss is looked at only now and then; from the bad step on, weights are left alone.
+  // On a GPU the loss is checked only periodically; from the bad step on, weights stay unchanged.
   void stop_where_not_finite(const Batch& batch, double loss, double sum, double its_rate) {
     if (std::isfinite(sum)) return;
     train_step->all_gather_weights();
@@ -187,7 +187,7 @@ struct Trainer::Impl {
                       *ranks);
   }
 
-  // The CPU captures nothing, and nobody expects it to.
+  // Reported on GPUs only: a CPU never captures steps.
   void tell_not_captured(const std::vector<TrainObserver*>& observers) {
     if (on_cpu() || train_step->why_not_captured().empty() || std::exchange(told_not_captured, true)) return;
     for (TrainObserver* observer : observers) observer->on_not_captured(train_step->why_not_captured());
@@ -208,7 +208,8 @@ struct Trainer::Impl {
       end_step(batch, train_step->update_now(), observers);
   }
 
-  // The counter, and the line for whoever wants it. The CPU has done a step when it returns, and is asked after each.
+  // Updates the counter and reports the step if an observer requests it. A CPU step is complete when the call returns,
+  // so the CPU's loss is checked after each step.
   void end_step(const Batch& batch, const Tensor& loss, const std::vector<TrainObserver*>& observers) {
     ++state.step;
     tell(batch);
@@ -216,7 +217,7 @@ struct Trainer::Impl {
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
                  [&](TrainObserver* observer) { return observer->wants_step(state.step); });
-    // Ranks all look at each, so that a loss which is not finite stops them behind the same step.
+    // All ranks check every step, so that a non-finite loss stops them after the same step.
     if (!listeners.empty() || on_cpu() || ranks->size() > 1)
       reporter.send(report_of_step(), std::move(listeners), loss, train_step->sums());
     if (on_cpu()) tell(batch);
@@ -234,7 +235,7 @@ struct Trainer::Impl {
     return report;
   }
 
-  // Tells the step that was sent, if one was.
+  // Reports the step that was sent, if any.
   void tell(const Batch& batch) {
     std::optional<StepReporter::Sent> sent = reporter.take();
     if (!sent) return;
@@ -245,8 +246,8 @@ struct Trainer::Impl {
     for (TrainObserver* listener : sent->listeners) listener->on_step(report);
   }
 
-  // Tells what is to be told before anything is saved, and that all was finite so far. Ranks come here in the same step
-  // and have the same weights from here on.
+  // Reports pending steps before anything is saved, and checks that all losses so far were finite. Ranks come here in
+  // the same step and have the same weights from here on.
   void catch_up(const Batch& batch) {
     train_step->all_gather_weights();
     tell(batch);
@@ -315,7 +316,7 @@ struct Trainer::Impl {
     return finish_epoch(reporter.epoch_seconds(), state.images - images_before, observers, stop);
   }
 
-  // Saves, validates, and tells. Returns false where the validation was stopped: a resumed run begins with it, as it
+  // Saves, validates and reports. Returns false where the validation was stopped: a resumed run begins with it, as it
   // does after one that failed.
   bool finish_epoch(double seconds, std::int64_t images, const std::vector<TrainObserver*>& observers,
                     const std::atomic<bool>& stop) {
@@ -345,8 +346,8 @@ struct Trainer::Impl {
       saver.save_best(ctx, net, state, classes());
     }
     for (TrainObserver* observer : observers) observer->on_epoch(report);
-    // With a validation the next save is the one before the next: a run that is killed until then takes this one up
-    // again, and has lost no step.
+    // With a validation the next save is the one before the next: a run killed before that resumes here and loses no
+    // step.
     if (!data.val()) save(observers);
     return true;
   }
@@ -383,7 +384,7 @@ struct Trainer::Impl {
   bool is_over() const { return state.epoch >= config.train.epochs || watch.stops(state); }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-    reporter.forget();  // a run that failed may have left one, and its listeners may be gone
+    reporter.forget();  // a run that failed may have left one, and its listeners may be destroyed
     End end = is_over() || prepare(stop) ? End::finished : End::interrupted;
     while (end == End::finished && !is_over()) {
       bool whole = false;

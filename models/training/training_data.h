@@ -13,8 +13,8 @@ namespace twiddle {
 
 // How the images of an experiment are read, in batches of the config's size, for what its loss compares.
 LoaderOptions loader_options(const Experiment& experiment);
-// The same for training on so many images, by that many ranks. An Error of kind config if no batch can be trained on. A
-// batch norm that gets one value a channel from each image cannot be trained on one image: if the last batch of each
+// The same for training on the given number of images and ranks. An Error of kind config if no batch can be trained on.
+// A batch norm that gets one value a channel from each image cannot be trained on one image: if the last batch of each
 // epoch would have just one, or one for one of the ranks that share it, it is left out.
 LoaderOptions training_options(const Experiment& experiment, std::int64_t images, int ranks = 1);
 
@@ -43,11 +43,11 @@ class TrainingData {
 
   // The workers begin to make the batches of an epoch, unless they do so already and none has been taken.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image);
-  // Of the epoch, a batch that can be trained on; false: it has no more. An image that one rank cannot read is an Error
-  // on all.
+  // Gets the epoch's next batch that can be trained on; false: there are no more. An image that one rank cannot read is
+  // an Error on all.
   bool next(Batch& batch);
 
-  // The time that ranks have waited for images of the epoch until its latest batch, as a share of so many seconds.
+  // The time that ranks have waited for images of the epoch until its latest batch, as a fraction of the given seconds.
   DataWait wait_within(double seconds) const;
 
   // Different images left out, of both sets, and messages of the first few of them; those of other ranks as of the last

@@ -9,7 +9,7 @@
 namespace twiddle {
 
 // Which epoch is best so far by the metric that the config watches, and when training stops as none gets better any
-// more. What it knows is kept in the state of the run, so that a run that goes on knows it as well.
+// more. What it knows is kept in the state of the run, so that a resumed run has it as well.
 class Watch {
  public:
   // `metrics` are those that the validation measures.

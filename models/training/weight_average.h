@@ -20,8 +20,8 @@ class WeightAverage {
  public:
   WeightAverage(Stream& stream, const Sequential& net, double decay, bool warms_up = false);
 
-  // One update: `share` is next_share(), on the device, and the guard is heeded. It only launches, so that a step may
-  // be captured with it; whoever runs the step calls count() beside.
+  // One update: `share` is next_share(), on the device. The guard is respected. update() only launches kernels, so that
+  // it can be captured with a step; the caller that runs the step also calls count().
   void update(Stream& stream, const StepNumbers& share);
   double next_share() const;
   void count() { begun_ = true, ++updates_; }
