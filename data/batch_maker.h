@@ -19,7 +19,7 @@ struct LoaderOptions {
   std::int64_t batch_size = 64;
   int rank = 0, ranks = 1;  // where ranks share each batch, the loader brings the rows of one; batch_size counts all
   int workers = 2;          // threads that decode and augment; 0: the caller's thread does it
-  int prefetch = 2;         // batches ready ahead of the step, besides the one that each worker is making
+  int prefetch = 2;         // batches ready ahead of the step, in addition to the one that each worker is making
   bool shuffle = false;     // a new order each epoch, a function of (seed, epoch)
   bool drop_last = false;   // an epoch ends with the last full batch
   bool skip_bad = false;    // on_error: skip: a bad image is left out and counted; otherwise it is an error
@@ -64,9 +64,9 @@ class BatchMaker {
   std::shared_ptr<Epoch> epoch(Stream& stream, std::int64_t number, std::int64_t first_image) const;
   std::int64_t batches_of(std::int64_t images) const;
   // The epoch's batch of that number, into a buffer to use again. Whatever goes wrong is put into the batch: it is the
-  // caller of Loader::next() who must hear it.
+  // caller of Loader::next() that must get it.
   void make(const Epoch& epoch, std::int64_t number, HostBatch& batch) const;
-  Tensor targets(Stream& stream, std::int64_t count) const;  // with room for those of so many images
+  Tensor targets(Stream& stream, std::int64_t count) const;  // with space for those of `count` images
 
  private:
   std::int64_t first_own(std::int64_t begin, std::int64_t end, int rank) const;

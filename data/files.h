@@ -15,7 +15,7 @@ std::vector<std::uint8_t> read_bytes(const std::string& path);
 // The first of them, or all where there are fewer.
 std::vector<std::uint8_t> read_first_bytes(const std::string& path, std::size_t most);
 
-// Bytes of a regular file, without opening it; throws likewise.
+// Bytes of a regular file, without opening it; throws the same errors.
 std::uint64_t size_of_file(const std::string& path);
 
 constexpr const char* blanks = " \t\r\n\v\f";

@@ -14,13 +14,14 @@
 
 namespace twiddle {
 
-// Images [batch, channels, height, width] f32 on the stream's device, and what is to be made of them: labels i32
-// [batch]; shares of the classes f32 [batch, outputs], which of several labels are 1 each; or images like those.
+// Images [batch, channels, height, width] f32 on the stream's device, and their targets: labels i32 [batch]; shares of
+// the classes f32 [batch, outputs], which of several labels are 1 each; or images like those.
 struct Batch {
   Tensor images, targets;
   std::vector<std::int64_t> indices;  // into the dataset
 
-  // Where ranks share a batch, this one has the rows from `first` on of `all`, as whoever asks the ranks finds.
+  // If ranks share a batch, this rank has the rows from `first` on of `all`. The code that synchronizes the ranks sets
+  // this.
   struct Rows {
     std::int64_t first = 0, all = 0;  // all: 0 where nothing is shared
     bool on_every_rank = true;        // each has one at least
@@ -45,8 +46,8 @@ class Loader {
   std::int64_t classes() const { return std::ssize(dataset_.classes()); }  // that the dataset names
   const Dataset& dataset() const { return dataset_; }
   const Augment& augment() const { return augment_; }
-  // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run goes on there in
-  // the epoch's order, with batches of whatever size.
+  // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run continues there in
+  // the epoch's order, with batches of any size.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image = 0);
   // False: the epoch is over; throws what a worker met. Where ranks share a batch, one may have no row of it, and gets
   // a batch without images. Batches of the full size lie at two places on a GPU in turn, on a CPU at one: a batch holds
@@ -88,7 +89,7 @@ class Loader {
   const BatchMaker maker_;
   const std::int64_t batches_;
 
-  // Guarded by the mutex; `moved` tells of every change.
+  // Guarded by the mutex; `moved` signals every change.
   mutable std::mutex mutex_;
   std::condition_variable moved_;
   std::shared_ptr<Epoch> epoch_;

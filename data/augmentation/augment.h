@@ -36,16 +36,16 @@ class Augment {
   //   [0.75, 1.3333]}, pad_crop: {pad: 4, size} or pad_crop: 4, hflip: 0.5 (the probability), color_jitter,
   //   rand_augment and random_erasing with the members of data/augmentation/random_operations.h.
   // normalize: none, imagenet, cifar10 or {mean, std}, a number or one a channel.
-  // A shape of zeros is one that is not known: good for reading the options, of which nothing is held against it.
+  // A shape of zeros is one that is not known: good for reading the options, none of which are checked against it.
   Augment(Params& data, const char* key, const std::vector<std::int64_t>& image_shape);
 
   // Applies the steps and writes channels x height x width floats. Throws an Error of kind config where the result has
-  // another shape than the model's input: that is for the configuration to mend, not a bad image.
+  // another shape than the model's input: an error of the config, not of the image.
   void operator()(Image& image, RandomSequence random, float* out) const;
   // The same for an image that is the target of another, given the other's random numbers: without the steps that
   // change colours and the late ones. Throws where a step changes colours and places at once.
   void apply_to_target(Image& target, RandomSequence random, float* out) const;
-  // Back to bytes, from values as operator() writes them; what is no byte is cut to one.
+  // Back to bytes, from values as operator() writes them; values out of a byte's range are clamped.
   Image picture(const float* values) const;
   float bytes_a_unit(std::int64_t channel) const;  // steps of a byte in a step of 1 there
   float byte_of_zero(std::int64_t channel) const;  // what becomes 0 there: 255 times the mean of `normalize`

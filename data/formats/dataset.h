@@ -38,7 +38,8 @@ class Dataset {
   virtual std::string where(
       std::int64_t index) const = 0;         // "train.idx image 17", "cats/0042.jpg": for messages, printable
   virtual std::string describe() const = 0;  // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
-  // Of numbered classes, where their number comes from: "labels.idx: image 17 has label 200". Empty if they have names.
+  // Returns the source of the number of numbered classes: "labels.idx: image 17 has label 200". Empty if they have
+  // names.
   virtual std::string largest_label() const { return ""; }
 
  protected:
@@ -50,7 +51,7 @@ class Dataset {
 // Returns the labels of the classes that have no image. Reads images only if the kind of dataset has no other way.
 std::vector<std::int64_t> empty_classes(const Dataset& data);
 
-// Hears now and then how many images were found so far in a folder that is being searched; may throw Interrupted.
+// Called periodically with the number of images found so far in a folder that is being searched; may throw Interrupted.
 using SearchProgress = std::function<void(const std::string& folder, std::int64_t images)>;
 
 // What a dataset is made for: relative paths in a config are relative to the folder of the config file, then to the
@@ -65,7 +66,7 @@ struct DatasetSite {
   SearchProgress progress = {};
 };
 std::string resolve_path(const DatasetSite& site, const std::string& path);  // throws where neither exists
-std::vector<std::string> resolve_paths(const DatasetSite& site, std::vector<std::string> paths);  // tells all missing
+std::vector<std::string> resolve_paths(const DatasetSite& site, std::vector<std::string> paths);  // reports all missing
 
 // What a config says of a dataset. Reading it puts what is wrong down in the diagnostics and touches no file; open()
 // comes after, where nothing was wrong, and throws an Error of kind data that names file and place where a file is
