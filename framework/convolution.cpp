@@ -23,7 +23,7 @@ void demand_size(const char* name, int value, int least) {
          largest_size);
 }
 
-// What is told is put together only where there is something to tell: PyTorch's operators validate in each call.
+// Messages are built only on failure, because PyTorch's operators validate in each call.
 void demand_count(const char* name, const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) {

@@ -40,7 +40,7 @@ class Piece {
     return next_++;
   }
   void give_back(std::size_t block) { in_use_[block] = false; }
-  // The same memory for other work, which takes turns with this one.
+  // Reuses the same memory for other work, which must never run at the same time.
   std::shared_ptr<Piece> again() const { return std::make_shared<Piece>(uses_, layout_, memory_); }
   void* place(std::size_t block) const { return static_cast<char*>(memory_.get()) + layout_.offsets[block]; }
 
@@ -59,9 +59,9 @@ class Piece {
 
 }  // namespace
 
-// Memory comes from the system in segments, of which pieces that follow each other form one. A large one is cut into
-// blocks as they are asked for, and what comes back is joined with its neighbours; a small one, of a small request, is
-// one block for ever, so that small blocks which stay do not cut large ones to pieces.
+// Memory comes from the system in segments. Adjacent pieces form one segment. A large segment is split into blocks on
+// request, and returned blocks are joined with their neighbors. A small request gets a small segment that stays one
+// block, so that long-lived small blocks do not fragment large segments.
 struct Pool::State {
   struct Block {
     std::size_t size;
@@ -83,12 +83,12 @@ struct Pool::State {
     char *begin, *end;
     std::weak_ptr<void> owned;
   };
-  std::vector<Noted> noted;                  // what was taken since holding began, ...
+  std::vector<Noted> noted;                  // blocks allocated since holding began, ...
   std::vector<BlockUse> uses;                // ... when, ...
-  std::map<char*, std::size_t> in_use_here;  // ... and which of it has not come back
+  std::map<char*, std::size_t> in_use_here;  // ... and those not yet returned
   int moment = 0;
-  std::shared_ptr<Piece> piece;       // null: what is taken need not be what was taken before
-  std::weak_ptr<const Piece> latest;  // piece, kept by whoever holds what was taken in it
+  std::shared_ptr<Piece> piece;       // null: requests need not match the recorded ones
+  std::weak_ptr<const Piece> latest;  // kept alive by the holders of its blocks
 
   ~State() { drop_unused(); }
 
@@ -123,7 +123,7 @@ struct Pool::State {
     return block;
   }
 
-  // The smallest block that serves without waste, cut to size; the end where there is none.
+  // Returns the smallest block that fits without waste, split to size; end() if there is none.
   Blocks::iterator find_unused(std::size_t size) {
     if (is_of_pieces(size)) return find_in_pieces(size);
     const auto found = unused.lower_bound({size, nullptr});
@@ -160,8 +160,8 @@ struct Pool::State {
     for (auto part = unused_parts.begin(); held > most && part != unused_parts.end(); ++part) held -= drop(*part);
   }
 
-  // The lowest place where so much fits: at the beginning of the range, or after a block. If that block is unused, only
-  // what it lacks is requested.
+  // Returns the lowest address where `size` bytes fit: at the beginning of the range, or after a block. If that block
+  // is unused, only the missing ones are requested.
   Blocks::iterator extend(std::size_t size) {
     limit_held(size);
     const std::size_t granularity = pieces->granularity, whole = round_up(size, granularity);
@@ -359,7 +359,7 @@ void Pool::start_holding(Holding as) {
 }
 
 std::vector<std::shared_ptr<void>> Pool::stop_holding() {
-  std::vector<std::shared_ptr<void>> held;  // outlives the lock: what it gives back takes the lock itself
+  std::vector<std::shared_ptr<void>> held;  // outlives the lock: freeing these blocks takes the lock
   const std::lock_guard lock(state_->mutex);
   const auto noted = std::exchange(state_->noted, {});
   state_->holding.reset();

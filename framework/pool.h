@@ -31,14 +31,14 @@ class Pool {
   std::shared_ptr<void> take(
       std::size_t bytes);  // if out of memory, throws an Error of kind device that reports what is held
   void release_cached();   // frees unused blocks
-  // From start_holding() on, blocks are noted as they are taken; stop_holding() returns them, those that are unused by
-  // then and those that still have owners, so that nobody else gets them as long as the caller keeps them.
-  // `anew`: where memory is short, what has come back since may go to the system.
-  // `before`: the same requests are expected as were noted last, and are served from one piece of memory in which their
-  // blocks were laid out beforehand. From the first request that differs, or where there is no room for such a piece,
-  // blocks are served as usual. What has come back stays.
-  // `again`: as `before`, but in the piece of the latest `before`, as long as somebody keeps that: for work that takes
-  // turns with the work there.
+  // start_holding() starts recording allocated blocks. stop_holding() returns them, both unused blocks and those that
+  // still have owners; they are not reused while the caller keeps them.
+  // `anew`: if memory is short, blocks returned since then may be freed.
+  // `before`: expects the same requests as were recorded last. They are served from one piece of memory in which their
+  // blocks were laid out beforehand. From the first request that differs, or if there is no memory for such a piece,
+  // blocks are served as usual. Returned blocks are not freed.
+  // `again`: like `before`, but reuses the piece of the latest `before` while it is held. The two must never run at
+  // once.
   enum class Holding : std::uint8_t { anew, before, again };
   void start_holding(Holding as = Holding::anew);
   std::vector<std::shared_ptr<void>> stop_holding();

@@ -53,7 +53,7 @@ std::vector<std::string> gather_or_fail(Communicator& ranks, const std::function
   const auto failed = std::find_if(texts.begin(), texts.end(),
                                    [](const std::string& each) { return each[0] != fine && each[0] != interrupted; });
   if (failed != texts.end()) {
-    // What goes wrong everywhere, such as a key that is missing in a config, is told as by one process.
+    // An error on all ranks, such as a key missing in a config, is reported like that of a single process.
     const bool everywhere = std::all_of(texts.begin(), texts.end(), [&](const auto& each) { return each == *failed; });
     throw Error(static_cast<ErrorKind>((*failed)[0] - '0'),
                 everywhere ? failed->substr(1) : join("rank ", failed - texts.begin(), ": ", failed->substr(1)));

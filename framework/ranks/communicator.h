@@ -12,7 +12,7 @@
 
 namespace twiddle {
 
-// What joins the ranks has failed: none of them goes on.
+// Communication between the ranks has failed. No rank can continue.
 class RanksFailed : public Error {
  public:
   explicit RanksFailed(const std::string& message) : Error(ErrorKind::device, message) {}
