@@ -22,7 +22,7 @@ struct Model {
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  Device device;  // that it was built for; it may not be there
+  Device device;  // that it was built for; it may be absent
   std::unique_ptr<ConvTuner> convolutions;
   std::unique_ptr<Sequential> net;
 };
@@ -41,7 +41,7 @@ struct BuiltModel {
 BuiltModel build_model(Params& root, const Config& config, Device device, ConvPolicy policy);
 
 // Takes over the engines that an earlier run measured, for a plan of what will run. Returns the layers that have passes
-// nobody measured yet: for these the rule counts.
+// without a measurement: for these the heuristic selects the engine.
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch);
 
 }  // namespace twiddle

@@ -17,13 +17,14 @@ class Loss {
   virtual ~Loss() = default;
   virtual TargetKind target() const = 0;
 
-  // Puts it down in the diagnostics, at the last layer, where outputs of this shape cannot be held to the targets.
+  // Adds an error to the diagnostics, at the last layer, if outputs of this shape cannot be compared with the targets.
   virtual void expect_output(const Shape& output, const Shape& input, const ConfigNode& last,
                              Diagnostics& diagnostics) const = 0;
 
   // The batch's mean, one element. Targets are as the loader makes them for target(): labels i32 [batch] or shares of
-  // the classes f32 [batch, outputs], or images of the output's shape. `sums` as in layers/softmax_loss.h. Where the
-  // context evaluates, nothing is smoothed or weighted: a validation's loss tells the same whatever was trained on.
+  // the classes f32 [batch, outputs], or images of the output's shape. `sums` as in layers/softmax_loss.h. In
+  // evaluation mode, nothing is smoothed or weighted, so that validation losses are comparable between training
+  // settings.
   virtual Variable operator()(Context& ctx, const Variable& output, const Tensor& targets,
                               Tensor* sums = nullptr) const = 0;
 

@@ -7,10 +7,10 @@ namespace twiddle {
 struct MemoryUse;
 struct Model;
 
-// What a training needs memory for, besides its model.
+// The memory that training needs in addition to its model.
 struct TrainingSize {
   std::int64_t batch = 1;        // images on this rank
-  double optimizer_tensors = 0;  // copies of the trained parameters besides weights and gradients: see kept_tensors()
+  double optimizer_tensors = 0;  // copies of the trained parameters, without weights and gradients: see kept_tensors()
   std::int64_t batches = 1;      // of images and targets in the model's memory, those made ahead included
   std::size_t program = 0;       // what the process takes before: code, stacks and heap; on a GPU cuBLAS's workspace
 };

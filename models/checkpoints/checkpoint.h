@@ -11,7 +11,7 @@ class WeightAverage;
 struct Context;
 struct SavedOptimizer;
 
-// Where a run stands, apart from its tensors.
+// The state of a run, except for its tensors.
 struct RunState {
   std::int64_t step = 0;      // updates done
   std::int64_t epoch = 0;     // finished epochs
@@ -36,18 +36,19 @@ struct SavedBytes {
 };
 SavedBytes saved_bytes(const Sequential& net, const Optimizer& optimizer, bool averages);
 
-// <run>/checkpoints/step-00000341/{model,state}.safetensors: a folder that appears whole, by one rename, or not at all.
+// <run>/checkpoints/step-00000341/{model,state}.safetensors: a folder that appears complete, by one rename, or not at
+// all.
 class CheckpointStore {
  public:
   CheckpointStore(std::string run_folder, std::int64_t keep);  // touches nothing yet
-  // Throws before step 1 where the folder cannot be written, or where there is no room for all that will lie there at
-  // once: `keep` checkpoints (fewer where fewer are saved), one more while it is written, and best.safetensors. What
-  // the run has there already counts as room. Leftovers of a kill go.
+  // Throws before step 1 if the folder is not writable, or if the disk lacks space for everything kept at once: `keep`
+  // checkpoints (fewer if fewer are saved), one more while it is written, and best.safetensors. Space that the run's
+  // existing files use counts as available. Leftovers of a killed save are removed.
   void prove_writable(const SavedBytes& bytes, std::int64_t saves) const;
-  // The new folder, in the place of one of the same step; older ones than `keep` go, and so does what a killed save
-  // left. Checkpoints of later steps belong to a future that a resumed run has left: they are renamed to
-  // abandoned-step-N, so that the newest is the last saved. They go when the run has come to their step again; until
-  // then the `keep` newest of them stay.
+  // Returns the new folder, which replaces one of the same step. Removes checkpoints older than the newest `keep`, and
+  // leftovers of a killed save. Checkpoints of later steps belong to a future that a resumed run has left: they are
+  // renamed to abandoned-step-N, so that the newest is the last saved. They go when the run has come to their step
+  // again; until then the `keep` newest of them stay.
   std::string save(Context& ctx, const Sequential& net, const SavedOptimizer& optimizer, const RunState& state,
                    const std::vector<std::string>& classes, WeightAverage* average = nullptr);
   // <run>/best.safetensors, with epoch, step and score in its metadata.
@@ -61,23 +62,23 @@ class CheckpointStore {
 };
 
 // Writes the two files of a checkpoint into an existing folder. With an average, its weights are those of
-// model.safetensors, which is what evaluation reads, and state.safetensors has those that training goes on with.
+// model.safetensors, which is what evaluation reads, and state.safetensors has those with which training continues.
 void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const SavedOptimizer& optimizer,
                       RunState state, const std::vector<std::string>& classes, WeightAverage* average = nullptr);
 
 // Throws unless both files are whole and belong together.
 void check_checkpoint(const std::string& folder);
 
-// Puts everything back, or throws and changes nothing: all of a file is read and held against the net before the first
-// write. An average that the checkpoint has none of stays as it is.
+// Restores everything, or throws and changes nothing: all of a file is read and checked against the net before the
+// first write. If the checkpoint has no average, the current one stays unchanged.
 RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer,
                             WeightAverage* average = nullptr);
 
 // The names of classes kept with its weights; may be empty.
 std::vector<std::string> checkpoint_classes(const std::string& folder);
 
-// The checkpoint folder that --resume means: the newest of a run folder, or the folder itself. Where it is damaged, the
-// Error names an older one that is whole.
+// The checkpoint folder that --resume means: the newest of a run folder, or the folder itself. If it is damaged, the
+// Error names an older one that is intact.
 std::string newest_checkpoint(const std::string& path);
 
 // The weights file that a run folder, checkpoint folder or file stands for: best, else newest. Error of kind data where

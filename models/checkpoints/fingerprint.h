@@ -7,10 +7,10 @@
 
 namespace twiddle {
 
-// A short text that differs where the contents do, so that ranks can tell whether they have the same.
+// Returns a short string that differs if the contents differ, so that ranks can compare their contents.
 std::string fingerprint(Context& ctx, const Sequential& net);  // of all that a checkpoint's model.safetensors holds
-// Of how many images there are and of what classes, and of a few of them with their targets: reading all would take as
-// long as an epoch.
+// Covers the number of images, the classes, and a few images with their targets: reading all images would take as long
+// as an epoch.
 std::string fingerprint(const Dataset& data);
 
 }  // namespace twiddle

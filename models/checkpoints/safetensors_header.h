@@ -11,8 +11,8 @@ namespace twiddle {
 
 // What a safetensors file says about itself before its bytes: 8 bytes of header length, a JSON object, the bytes.
 struct SafeTensorsHeader {
-  // How the file stores an array. Halves are read as F32. Passed over is a count of batches in PyTorch's batch norm,
-  // which is I64 and of no use here.
+  // How the file stores an array. F16 and BF16 are read as F32. The batch counter of PyTorch's batch norm (I64) is
+  // skipped, because it is not used.
   enum class Stored : std::uint8_t { f32, i32, f16, bf16, passed_over };
   struct Entry {
     std::string name;
@@ -24,8 +24,8 @@ struct SafeTensorsHeader {
   Metadata metadata;
 };
 
-// Headers of real files have some 100 bytes a tensor: the largest language models come to a few MiB. Reading one costs
-// at most some ten times its size.
+// Headers of real files have about 100 bytes per tensor: a few MiB for the largest language models. Reading a header
+// needs at most about ten times its size.
 constexpr std::uint64_t most_header_bytes = 16u << 20;
 
 // Reads the JSON; `path` is named in errors. The text may come from anyone: it is read entry by entry, and the first

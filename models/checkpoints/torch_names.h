@@ -13,7 +13,7 @@ namespace twiddle {
 // to the net's. In other files layers must have the names that they have in the net, as torchvision's ResNets and
 // models/resnet18.yaml do ("layer1.0.conv1"). In both, `weight` of a norm is our `scale`.
 //
-// Returns the file's name for each of our parameters that it calls otherwise. Whether shapes fit is not looked at here.
+// Returns the file's name for each parameter that has a different name there. Shapes are not checked.
 std::map<std::string, std::string> torch_names(const Sequential& net, const ArrayTable& arrays);
 
 }  // namespace twiddle

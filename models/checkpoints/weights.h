@@ -13,7 +13,7 @@ struct Context;
 
 inline constexpr const char* format_version = "1";  // of weights and checkpoints
 
-// Weights alone, with what else a file of them tells.
+// Weights alone, and the metadata of their file.
 struct WeightsInfo {
   std::vector<std::string> classes;  // names kept with the weights; may be empty
 };
@@ -30,7 +30,7 @@ WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential
 // What a network took of a file that was made for another, layer by layer.
 struct TakenWeights {
   struct Layer {
-    std::string name, misfits;  // misfits: empty where all of its tensors were taken, else none was
+    std::string name, misfits;  // misfits: empty if all of its tensors were loaded, else none was
   };
   std::vector<Layer> layers;         // those that have parameters
   std::vector<std::string> left;     // tensors of the file that the network has no place for, with their shapes
@@ -39,14 +39,14 @@ struct TakenWeights {
   std::size_t taken() const;         // layers
 };
 
-// Takes those layers whose tensors are all in the file, by name and shape; the others keep their values. Throws an
-// Error of kind data, and changes nothing, where that is none.
+// Loads the layers whose tensors are all in the file, by name and shape; the others keep their values. If no layer
+// matches, throws an Error of kind data and changes nothing.
 TakenWeights take_weights(const std::string& path, Context& ctx, const Sequential& net);
 
 // The names kept with weights; may be empty.
 std::vector<std::string> saved_classes(const std::string& path);
 
-// The two halves of loading. First everything that can fail: new tensors in the order of net.parameters(), or one Error
+// The two steps of loading. First everything that can fail: new tensors in the order of net.parameters(), or one Error
 // that lists the tensors that are missing, unexpected, or of another shape or type. Then what cannot.
 std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const ArraySource& contents,
                                    const std::string& path);

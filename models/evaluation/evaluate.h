@@ -24,14 +24,14 @@ constexpr std::size_t examples_kept = 12;
 // Images by (actual, predicted) class. Only pairs that occur are kept: with many classes, nearly none does.
 using Confusion = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
 
-// How well a net does on a dataset, and where it errs. What tells where follows from what an image's target is.
+// The metrics of a net on a dataset, and its errors. The form of the errors depends on the kind of target.
 struct EvalResult {
   TargetKind target = TargetKind::label;
   Scores scores;
   std::int64_t images = 0;
   std::int64_t undefined = 0;  // images with non-finite outputs: no prediction, counted as wrong
 
-  // Of one label an image.
+  // For one label per image.
   std::int64_t classes = 0;           // that the dataset names
   Confusion confusion;                // of predictions that are a class of the data
   std::vector<std::int64_t> outside;  // [actual]: predicted as an output that is not a class of the data
@@ -41,7 +41,7 @@ struct EvalResult {
   };
   std::vector<Wrong> wrong;  // the most confident mistakes first, a few
 
-  // Of any number of labels.
+  // For any number of labels per image.
   struct LabelScore {
     std::int64_t images = 0;                     // that have the label
     double average_precision = Scores::unknown;  // if an image has it
@@ -55,7 +55,7 @@ struct EvalResult {
   };
   std::vector<Scored> worst;  // by loss, a few
 
-  // Of an image that is made of an image: the first few.
+  // For images as targets: the first few outputs.
   struct Restored {
     std::int64_t index = 0;
     double psnr = 0;
@@ -65,7 +65,7 @@ struct EvalResult {
 };
 // The loader's labels must be classes of its dataset, and those outputs of the net: an Error of kind data where one is
 // not. If ranks share the batches of their loaders, each evaluates its rows and all get the same result: that of one
-// process, but for the rounding of the loss.
+// process, except for the rounding of the loss.
 EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loader& loader,
                     std::int64_t limit_batches = 0, const std::function<bool()>& cancelled = {},
                     Communicator* ranks = nullptr);

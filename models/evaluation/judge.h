@@ -10,7 +10,7 @@ class Augment;
 struct Batch;
 
 // Compares a network's outputs with their targets, batch by batch: one class for each kind of target. Ranks that share
-// a batch judge their own rows, and each counts the rows of all.
+// a batch each evaluate their own rows, and each counts the rows of all ranks.
 class Judge {
  public:
   virtual ~Judge() = default;

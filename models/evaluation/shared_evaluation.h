@@ -20,9 +20,9 @@ struct JudgedBatch {
   double loss = 0;  // the mean
 };
 
-// Judges the next batch, which next() evaluates. If ranks share it, each judges its own rows, which next() gives it,
-// and counts the judged rows of all, in the order of the batch. Nothing: it was the last batch, or next() of one rank
-// gave false. An Error on one rank is one on all. Batches of which no rank has a row are left out.
+// Scores the next batch, whose outputs next() returns. If ranks share it, each scores its own rows and counts the
+// scored rows of all ranks, in the order of the batch. Nothing: it was the last batch, or next() of one rank gave
+// false. An Error on one rank is one on all. Batches of which no rank has a row are left out.
 std::optional<JudgedBatch> judge_next(Communicator* ranks, Judge& judge,
                                       const std::function<bool(EvaluatedBatch&)>& next,
                                       const std::function<double(const EvaluatedBatch&)>& loss);
