@@ -108,8 +108,7 @@ void BatchMaker::make(const Epoch& epoch, std::int64_t number, HostBatch& batch)
   }
 }
 
-// The rows of a batch of those places are dealt out in order, and as evenly as may be: rank 0 has one where there is
-// any.
+// The rows of such a batch are distributed in order and as evenly as possible: rank 0 has one where there is any.
 std::int64_t BatchMaker::first_own(std::int64_t begin, std::int64_t end, int rank) const {
   return begin + ((end - begin) * rank + options_.ranks - 1) / options_.ranks;
 }

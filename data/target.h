@@ -3,7 +3,7 @@
 
 namespace twiddle {
 
-// What a network's output is held to.
+// The kind of target that a network's output is compared with.
 enum class TargetKind : std::uint8_t {
   label,   // the image's class
   labels,  // its classes: any number of them

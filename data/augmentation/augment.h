@@ -35,8 +35,8 @@ class Augment {
   //   resize (N: the shorter side), center_crop, random_crop, random_resized_crop: {size, scale: [0.08, 1], ratio:
   //   [0.75, 1.3333]}, pad_crop: {pad: 4, size} or pad_crop: 4, hflip: 0.5 (the probability), color_jitter,
   //   rand_augment and random_erasing with the members of data/augmentation/random_operations.h.
-  // normalize: none, imagenet, cifar10 or {mean, std}, a number or one a channel.
-  // A shape of zeros is one that is not known: good for reading the options, none of which are checked against it.
+  // normalize: none, imagenet, cifar10 or {mean, std}, a number or one per channel. A shape of zeros is one that is not
+  // known: good for reading the options, none of which are checked against it.
   Augment(Params& data, const char* key, const std::vector<std::int64_t>& image_shape);
 
   // Applies the steps and writes channels x height x width floats. Throws an Error of kind config where the result has
@@ -61,7 +61,7 @@ class Augment {
   Place place_;  // of the steps in the config, or of the section where there are none
   std::vector<Step> steps_;
   std::string normalization_;        // its name; empty: none
-  std::vector<float> mean_, scale_;  // one a channel, on bytes: (value - mean) * scale
+  std::vector<float> mean_, scale_;  // one per channel, on bytes: (value - mean) * scale
   std::vector<std::int64_t> shape_;
 };
 
