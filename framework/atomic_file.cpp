@@ -89,7 +89,7 @@ class TemporaryFile {
 };
 
 void require_plain_file_or_none(const std::string& path) {
-  // A rename would put a plain file in the place of a folder's or device's name, such as /dev/null.
+  // A rename would replace a folder or a device, such as /dev/null, by a plain file.
   std::error_code ignored;
   const std::filesystem::file_status target = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target))

@@ -29,7 +29,7 @@ ProfilerRange::ProfilerRange(Profiler& profiler, Stream& stream, const std::stri
     : profiler_(profiler.enabled() ? &profiler : nullptr), stream_(stream), part_(part) {
   if (profiler_ == nullptr) return;
   name_ = name;
-  start_ = stream_.record_event();  // may throw: before anybody knows of this range
+  start_ = stream_.record_event();  // may throw, so this precedes the range's registration
   stream_.begin_range((name + " " + part).c_str());
   profiler_->open_.push_back(this);
   stage_around_ = std::exchange(profiler_->open_stage_, nullptr);

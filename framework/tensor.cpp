@@ -32,8 +32,8 @@ struct Tensor::Storage {
   Version version;
 };
 
-// Here and where a tensor is read or written, a message is built only if there is something to tell: this happens for
-// each operand of each kernel.
+// Here and where a tensor is read or written, a message is built only on failure: this check runs for each operand of
+// each kernel.
 std::int64_t count_of(const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t axis : shape) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t widest_line = 110, most_messages = 100;
 
-// Whether a text has more characters than that.
+// Whether a string has more than `most` characters.
 bool has_more_than(std::size_t most, std::string_view text) {
   for (std::size_t count = 0; !text.empty(); ++count) {
     if (count == most) return true;
@@ -23,7 +23,7 @@ bool has_more_than(std::size_t most, std::string_view text) {
 }
 
 std::string quote_line(const Place& place, const std::string& hint) {
-  // Of a long line only the part around the column is shown; what a terminal would act upon is shown as a blank.
+  // Only the part around the column of a long line is shown. Terminal control characters are shown as blanks.
   std::string_view line = place.source->lines[static_cast<std::size_t>(place.line - 1)];
   const std::size_t wanted = static_cast<std::size_t>(std::max(place.column, 1)) - 1;
   const std::size_t begin = has_more_than(widest_line, line) && wanted > widest_line / 2 ? wanted - widest_line / 2 : 0;
@@ -58,8 +58,8 @@ void Diagnostics::add(const Place& place, std::string message, std::string hint)
   messages_.push_back({place, printable(message), printable(hint)});  // both may hold what the file says
 }
 
-// In order of place; sources in the order in which they were first complained of. The same thing said twice of one
-// place (a layer inside a `repeat`) stands once.
+// In order of place; sources in the order in which they were first complained of. A repeated message for one place (a
+// layer inside a `repeat`) appears once.
 std::vector<const Diagnostics::Message*> Diagnostics::ordered() const {
   std::map<const SourceText*, std::size_t> rank;
   std::vector<const Message*> all;

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-// What stands where something else was expected.
+// Describes the value found instead of the expected one.
 std::string found(const ConfigNode& node) {
   switch (node.kind) {
     case Kind::null:
@@ -67,7 +67,7 @@ const ConfigNode* ConfigNode::find(std::string_view key) const {
 Params::Params(const ConfigNode& node, std::string owner, Diagnostics& diagnostics)
     : node_(std::make_shared<const ConfigNode>(node)), owner_(std::move(owner)), diagnostics_(&diagnostics) {}
 
-// Told when something is first read, not before: a reader may look at the node itself and take a scalar.
+// Reports the error at the first read, not before: a reader may inspect the node itself and accept a scalar.
 bool Params::is_mapping() {
   if (node_->kind == Kind::mapping || node_->kind == Kind::null) return true;
   if (!wrong_kind_told_)

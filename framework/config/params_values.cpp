@@ -46,7 +46,7 @@ std::optional<double> parse_double(const ConfigNode& node) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-// Why a scalar that looks right is none.
+// Explains why a scalar that looks like a number is not one.
 std::string number_hint(const ConfigNode& node) {
   if (node.kind == Kind::scalar && node.quoted) return "in quotes it is text: take the quotes away";
   if (node.kind == Kind::scalar && looks_octal(node) &&
@@ -75,7 +75,8 @@ std::string double_hint(const ConfigNode& node) {
   return "write " + format_number(percent ? *value / 100 : *value);
 }
 
-// A text that lists numbers in another way than [3, 32, 32], such as "3, 32, 32", "(3, 3)" or "3x3": how to write it.
+// The correct form of a string that lists numbers in another way than [3, 32, 32], such as "3, 32, 32", "(3, 3)" or
+// "3x3".
 std::string list_hint(const ConfigNode& node) {
   std::string numbers;
   bool in_number = false;
@@ -150,7 +151,7 @@ std::string with_environment(std::string path, const Place& place, Diagnostics& 
   return path;
 }
 
-// Where the path of a config lies. As it is written where it is nowhere: whoever opens it says so.
+// Resolves a path in a config. If nothing exists there, returns it unchanged: the code that opens it reports the error.
 std::string find_path(const std::string& path, const Place& written) {
   if (written.line == 0 || path.empty()) return path;  // from the command line
   std::error_code ignored;

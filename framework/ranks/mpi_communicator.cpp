@@ -157,8 +157,8 @@ class MpiRanks final : public Communicator {
     }
   }
 
-  // First how long each text is, then the texts. A gather that is given up leaves its memory to MPI, which may still
-  // write there: the process is about to end.
+  // Gathers the length of each string, then the strings. An abandoned gather leaves its memory to MPI, which may still
+  // write there: the process is about to exit.
   std::optional<std::vector<std::string>> gather_on(MPI_Comm channel, const std::string& text,
                                                     std::optional<double> limit) {
     const auto ranks = static_cast<std::size_t>(size_);
