@@ -185,7 +185,7 @@ std::string usual_engine(const Config& config, Device device) {
   return device.kind == Device::Kind::cuda && !config.deterministic ? "measured" : "rule";
 }
 
-// Of a device that is there; none where the config's device is not known either.
+// For a device that is present; none if the config's device is not known either.
 std::vector<std::unique_ptr<ConvEngine>> engines_of(const Config& config, Device device) {
   const bool there = device.kind == Device::Kind::cpu || device.index < cuda_device_count();
   if (config.device.empty() || !there) return {};

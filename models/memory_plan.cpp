@@ -139,7 +139,7 @@ std::int64_t largest_batch(std::int64_t batch, const Fits& fits) {
   return fitting > 16 ? fitting / 8 * 8 : fitting;
 }
 
-// The limits that bring a plan down to the room there is; empty: one alone cannot.
+// The limits that reduce a plan to the available memory; empty: no single one can.
 std::string limits_within(const MemoryPlan& plan, std::size_t room) {
   if (plan.to_allocate() <= room) return {};
   const std::size_t missing = plan.to_allocate() - room;
@@ -210,7 +210,7 @@ std::string memory_advice(const Model& model, const TrainingSize& size, const Me
               " by plan, the device has ", format_bytes(room), "; a batch of ", format_count(largest), " needs ",
               format_bytes(plan_of(largest).to_allocate()), ": --batch-size ", largest,
               limits.empty() ? "" : join("; or, at a batch of ", format_count(batch), ", ", limits));
-} catch (const Error& error) {  // the memory that ran out is the news, not a plan that cannot be made
+} catch (const Error& error) {  // the out-of-memory error matters, not a failure to make a plan
   return join("what a smaller batch needs cannot be told: ", error.what());
 }
 

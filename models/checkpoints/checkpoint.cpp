@@ -134,7 +134,7 @@ std::vector<std::pair<std::string, Tensor>> optimizer_state(Context& ctx, const 
   return state;
 }
 
-// The weights that training goes on with, where a checkpoint has them beside averaged ones; else nothing.
+// The weights with which training continues, if a checkpoint has them in addition to averaged ones; else nothing.
 std::vector<Tensor> trained_values(Context& ctx, const Sequential& net, const ArraySource& contents,
                                    const std::string& path) {
   ArraySource trained;

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view step_prefix = "step-", abandoned_prefix = "abandoned-step-", stale_prefix = ".tmp-";
 
-// The step that a folder's name tells; nothing where it is no checkpoint's.
+// Returns the step in a folder's name; nullopt if it is not a checkpoint's.
 std::optional<std::int64_t> step_of(const std::string& name, std::string_view prefix = step_prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
   const std::string digits = name.substr(prefix.size());
@@ -58,8 +58,8 @@ void remove_quietly(const fs::path& path) {
   fs::remove_all(path, ignored);
 }
 
-// It is renamed first, to a name that nobody takes for a checkpoint, so that a kill in the middle of the removal leaves
-// nothing behind that looks whole.
+// It is first renamed to a name that is not a checkpoint's, so that a kill during the removal leaves nothing that looks
+// intact.
 void remove_checkpoint(const std::string& folder, const std::string& name) {
   const std::string doomed = join(folder, "/", stale_prefix, "remove-", name);
   remove_quietly(doomed);
@@ -67,7 +67,7 @@ void remove_checkpoint(const std::string& folder, const std::string& name) {
   remove_quietly(doomed);
 }
 
-// Removes what a killed process left half written or half removed. Nobody else writes in a run folder.
+// Removes what a killed process left half written or half removed. No other process writes in a run folder.
 void remove_leftovers(const std::string& folder) {
   for (const std::string& name : names_in(folder))
     if (name.starts_with(stale_prefix) || is_temporary_name(name)) remove_quietly(fs::path(folder) / name);
@@ -146,7 +146,7 @@ void CheckpointStore::prove_writable(const SavedBytes& bytes, std::int64_t saves
   write_file_atomically(probe, std::string(4096, '\0'));
   remove_quietly(probe);
   struct statvfs space {};
-  if (::statvfs(folder_.c_str(), &space) != 0) return;  // a file system that cannot tell
+  if (::statvfs(folder_.c_str(), &space) != 0) return;  // a file system that does not report it
   const std::uint64_t free_bytes = std::uint64_t(space.f_bavail) * space.f_frsize;
   const std::int64_t at_once = std::min(keep_, saves) + 1;
   const auto one = static_cast<double>(bytes.checkpoint);
@@ -236,7 +236,7 @@ std::string find_weights(const std::string& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     throw Error(ErrorKind::data, join("there is no weights file or run folder '", printable(path), "'"));
-  if (!is_folder(path)) return path;  // a pipe is refused by who reads it
+  if (!is_folder(path)) return path;  // the code that reads it rejects a pipe
   std::vector<std::string> candidates = {path + "/best.safetensors", path + "/model.safetensors"};
   const std::vector<std::string> names = checkpoints_in(path + "/checkpoints");
   if (!names.empty()) candidates.push_back(join(path, "/checkpoints/", names.back(), "/model.safetensors"));

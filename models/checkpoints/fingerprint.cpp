@@ -27,7 +27,7 @@ void add_image(const Dataset& data, std::int64_t index, Checksum& print) {
     add_values(print, image.pixels);
     add_values(print, target.labels);
     add_values(print, target.image.pixels);
-  } catch (const Error& error) {  // whoever trains on it tells
+  } catch (const Error& error) {  // training on this image reports the error
     if (error.kind() != ErrorKind::data) throw;
     add_text(print, "cannot be read");
   }

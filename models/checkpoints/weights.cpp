@@ -150,7 +150,7 @@ std::string save_weights(const std::string& path, Context& ctx, const Sequential
   }
   Metadata metadata = more;
   metadata["format_version"] = format_version;
-  metadata["format"] = "pt";  // some Python loaders ask for it
+  metadata["format"] = "pt";  // some Python loaders require it
   if (!classes.empty()) metadata["classes"] = json_text(json(classes));
   return write_safetensors(path, source_of(*ctx.stream, std::move(tensors), std::move(metadata)));
 }

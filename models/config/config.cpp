@@ -42,7 +42,7 @@ std::string read_device(Params& root) {
 Shape read_input(Params& model) {
   const Shape input = model.integers("input", 1, 65536);
   if (!model.has("input")) model.error("input", "missing key 'input' in 'model'", "such as 'input: [3, 32, 32]'");
-  if (input.empty()) return {};  // already told
+  if (input.empty()) return {};  // already reported
   if (input.size() != 3) {
     model.error("input", join("'input' must be [channels, height, width], found ",
                               format_count(static_cast<std::int64_t>(input.size()), "number")));
@@ -67,7 +67,7 @@ void read_model(Params& root, Config& config) {
   if (layers == nullptr) {
     model.error("layers", "missing key 'layers' in 'model'");
   } else if (layers->kind != Kind::sequence || layers->items.empty()) {
-    // A list whose items were all wrong has been told of.
+    // The errors of a list without any valid item are reported already.
     const bool told = layers->kind == Kind::sequence && !root.diagnostics().empty();
     if (!told) model.error("layers", "'layers' must be a list of layers", "one a line, such as '- relu'");
   } else {
@@ -117,7 +117,7 @@ void refuse_measured(Params& root, const Config& config) {
   look_at(config.layers);
 }
 
-// A key with nothing behind it is as good as none.
+// A key without a value counts as absent.
 bool is_given(Params& train, const char* key) {
   const ConfigNode* node = train.node(key);
   return node != nullptr && node->kind != Kind::null;

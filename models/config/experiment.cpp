@@ -103,7 +103,7 @@ void expect_possible_batch(std::int64_t batch, const Sequential& net, Diagnostic
     }
 }
 
-// What `watch` and `early_stop` look at must be measured.
+// The metric of `watch` and `early_stop` must be measured.
 void expect_measured(Params& train, Params& data, const Config& config, const std::vector<Metric>& metrics) {
   std::vector<std::string> names{"auto"};
   for (const Metric& metric : metrics) names.emplace_back(metric.name);

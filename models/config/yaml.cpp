@@ -21,7 +21,7 @@ constexpr std::size_t deepest = 64, most_values = 100000;
 constexpr const char* no_aliases = "aliases ('*name') are not supported";
 constexpr const char* instead_of_alias = "write the value out, or put quotes around a text that begins with '*'";
 
-// Thrown through the parser when going on makes no sense; the reason is in the diagnostics.
+// Thrown through the parser if continuing is pointless; the reason is in the diagnostics.
 struct Stop {};
 
 // Line ends of every kind as '\n', and no byte order mark.
@@ -92,7 +92,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     ConfigNode node = make(mark, "", anchor, ConfigNode::Kind::null);
-    // An absent value has no place of its own; the parser's is that of what comes next.
+    // An absent value has no place; the parser reports the place of the next token.
     if (!open_.empty() && open_.back().has_key) node.place = open_.back().node.entries.back().place;
     if (!open_.empty() && open_.back().is_block_list()) node.place = place(dash_before(text_, mark));
     add(std::move(node));

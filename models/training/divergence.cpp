@@ -25,11 +25,11 @@ std::string first_bad_value(Context& ctx, const Sequential& net, TrainStep& step
   if (facts.exact) return "every layer's output and every gradient is finite: the update itself overflowed";
   return join("the images of step ", facts.step,
               " leave every layer's output finite: those of an earlier step, the labels or the loss itself");
-} catch (const Error& error) {  // that training went wrong is the news, not that memory was too short to find out where
+} catch (const Error& error) {  // the divergence matters more than running out of memory while locating it
   return join("where it began cannot be told: ", error.what());
 }
 
-// Empty where it cannot be told, too.
+// Also empty if it cannot be determined.
 std::string bad_image_here(Context& ctx, const Batch& batch, const Dataset& dataset) try {
   return first_bad_image(*ctx.stream, batch, dataset);
 } catch (const Error&) {
@@ -45,7 +45,7 @@ std::string what_ranks_found(Communicator& ranks, const std::string& own) {
   return text;
 }
 
-// Three digits tell a learning rate.
+// Three digits are enough for a learning rate.
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", value);

@@ -34,7 +34,7 @@ std::string without_images(const Dataset& data) {
               empty.size() > most ? ", ..." : "", ")");
 }
 
-// What is wrong is told of the last layer's line, which is the one to change.
+// Errors are reported at the last layer's line, which is the one to change.
 void check_classes(const Experiment& experiment, const char* key, const Dataset& dataset, Diagnostics& diagnostics) {
   const auto classes = static_cast<std::int64_t>(dataset.classes().size());
   const std::int64_t outputs = experiment.model.net->output_shape().at(0);
@@ -47,7 +47,7 @@ void check_classes(const Experiment& experiment, const char* key, const Dataset&
                   join("set its outputs to ", classes));
 }
 
-// What is missing or damaged in both is told in one go.
+// Errors of both datasets are reported together.
 void open_both(const DataSection& section, OpenData& opened) {
   std::string failures;
   const auto open = [&](const char* key, const DatasetChoice& choice, std::unique_ptr<Dataset>& dataset) {

@@ -312,7 +312,7 @@ Tensor TrainStep::replay(const Captured& captured) {
   events_ = captured.events;
   ctx_.random.skip(captured_draws_);
   for (Parameter* parameter : parameters_)
-    parameter->variable.value().write();  // whoever kept a version sees a new one
+    parameter->variable.value().write();  // holders of an old version see a new one
   return captured.loss;
 }
 

@@ -16,7 +16,7 @@ namespace twiddle {
 
 namespace {
 
-// After a linear layer or a global pool: one value alone has no variance. A frozen one asks for none.
+// After a linear layer or a global pool: one value alone has no variance. A frozen batch norm needs none.
 bool sees_one_value_an_image(const BatchNorm& norm) {
   const bool is_frozen = std::none_of(norm.parameters().begin(), norm.parameters().end(),
                                       [](const Parameter& parameter) { return parameter.trainable; });
