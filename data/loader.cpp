@@ -12,7 +12,7 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_messages = 10;
-constexpr std::size_t uploads_ahead = 1;  // batches that are being copied to a GPU, besides the one in use
+constexpr std::size_t uploads_ahead = 1;  // batches that are being copied to a GPU, in addition to the one in use
 
 // Batches on the device at a time: the one in use, and on a GPU those that are being copied.
 std::size_t batches_on(const Stream& stream) {
@@ -54,7 +54,7 @@ Loader::~Loader() {
   stop_workers();
   try {
     drop_uploads();
-  } catch (...) {  // the device is lost: whoever uses it next says so
+  } catch (...) {  // the device is lost: its next use reports the error
   }
 }
 

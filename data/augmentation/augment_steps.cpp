@@ -59,7 +59,7 @@ Augment::Step resize(Entry& entry) {
           join("resize ", size[0])};
 }
 
-// Black rims would be learnt from in silence.
+// A network would learn from black borders, without any error.
 void expect_room(const std::string& step, const Image& image, const Size& size) {
   if (image.height >= size[0] && image.width >= size[1]) return;
   throw Error(ErrorKind::config, join("the image is ", image.height, "x", image.width, ", too small for `", step, ": ",
@@ -76,7 +76,7 @@ Augment::Step center_crop(Entry& entry) {
           "center_crop " + to_text(size)};
 }
 
-// A window of `size` anywhere in the image, which has room for it.
+// A window of `size` anywhere in the image, which is at least as large.
 void crop_anywhere(Image& image, const Size& size, RandomSequence random) {
   const auto offset = [&](std::int64_t draw, int room) { return static_cast<int>(random.below(draw, room + 1)); };
   image = cropped(image, offset(0, image.height - size[0]), offset(1, image.width - size[1]), size[0], size[1]);

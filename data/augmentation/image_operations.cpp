@@ -30,7 +30,7 @@ std::vector<std::uint8_t> grey_of(const Image& image) {
   return grey;
 }
 
-// The middle of nine weighs 5, the others 1; the rim stays as it is.
+// The center of the 3x3 window weighs 5, the others 1; border pixels stay unchanged.
 std::vector<std::uint8_t> smoothed(const Image& image) {
   std::vector<std::uint8_t> result = image.pixels;
   const auto width = static_cast<std::ptrdiff_t>(image.width);

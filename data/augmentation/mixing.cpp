@@ -25,7 +25,7 @@ struct Box {
   std::int64_t area() const { return (bottom - top) * (right - left); }
 };
 
-// With its centre anywhere in the image, cut off at the rim: torchvision's, whose sides are even.
+// The center is anywhere in the image, and the box is clipped at the border, as in torchvision, whose sides are even.
 Box random_box(double lambda, std::int64_t height, std::int64_t width, RandomSequence random) {
   const double half = std::sqrt(1 - lambda) / 2;
   const std::int64_t y = random.below(0, height), x = random.below(1, width);

@@ -48,7 +48,7 @@ std::vector<std::string> files_of_split(const std::string& folder, const std::st
   return files;
 }
 
-// Why a file of so many bytes is not CIFAR-10's.
+// Explains why a file of the given size is not a CIFAR-10 file.
 std::string misfit(const std::string& path, std::int64_t bytes) {
   const std::string kind = kind_of_file(read_first_bytes(path, bytes_of_kind), FileUse::dataset);
   if (!kind.empty()) return "not CIFAR-10's binary version but " + kind;

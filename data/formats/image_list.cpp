@@ -110,7 +110,7 @@ class ImageList : public Dataset {
     std::string text;
   };
 
-  // Fills lines_ but for the labels, which are returned as written.
+  // Fills lines_ except for the labels, which are returned as written.
   std::vector<WrittenLabel> read_lines() {
     const std::vector<std::uint8_t> bytes = read_bytes(file_);
     if (const std::string kind = kind_of_file(bytes, FileUse::dataset); !kind.empty())

@@ -41,7 +41,7 @@ Taps triangle_taps(int from, int to) {
   return taps;
 }
 
-// Bytes in rows of a length of their own.
+// Bytes in rows with a separate row length.
 struct Plane {
   const std::uint8_t* bytes;
   std::size_t row_length;

@@ -133,7 +133,7 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
   allocation_limit = 1 << 20;
   memory_ran_out = false;
   if (!stbi_info_from_memory(bytes, length, &width, &height, &stored)) {
-    // Only a try at decoding tells why.
+    // Only decoding shows the reason.
     stbi_image_free(stbi_load_from_memory(bytes, length, &width, &height, &stored, wanted));
     fail_by_stb(path, format, file.size());
   }

@@ -21,7 +21,7 @@ bool is_word_letter(char letter) {
          std::string_view("_./").find(letter) != std::string_view::npos;
 }
 
-// Whether any YAML reader reads an unquoted string back unchanged. In doubt, returns false.
+// Whether every YAML reader reads an unquoted string back unchanged. In doubt, returns false.
 bool is_plain(std::string_view text) {
   if (text.empty() || text.back() == ' ' || text == "null" || text == "Null" || text == "NULL") return false;
   const bool signed_number = (text[0] == '-' || text[0] == '+') && text.size() > 1 && is_word_letter(text[1]);
