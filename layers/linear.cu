@@ -26,8 +26,8 @@ struct FillRows {
   }
 };
 
-struct BiasAndRelu {  // y as rows of outputs
-  const float* bias;  // null: none
+struct RowBiasAndRelu {  // y as rows of outputs
+  const float* bias;     // null: none
   bool relu;
   struct Row {
     const float* bias;
@@ -61,7 +61,7 @@ void multiply(Stream& stream, const Gemm& g, const float* a, const float* b, flo
 }
 
 // y = op(a) op(b) + bias, and max(y, 0).
-void multiply(Stream& stream, Gemm g, const float* a, const float* b, const BiasAndRelu& then, Tensor& y) {
+void multiply(Stream& stream, Gemm g, const float* a, const float* b, const RowBiasAndRelu& then, Tensor& y) {
   if (const auto cores = cores_for(stream.device(), g)) {
     PairProduct product = pair_product_of(g, a, b, y.write());
     product.bias = then.bias, product.bias_of_columns = !product.transpose_c, product.relu = then.relu;
@@ -71,7 +71,7 @@ void multiply(Stream& stream, Gemm g, const float* a, const float* b, const Bias
   if (start_from_bias) for_each_index(stream, g.m, FillRows{g.n, then.bias, y.write()}, g.n);
   g.beta = start_from_bias ? 1.0f : 0.0f;
   stream.gemm(g, a, b, y.write());
-  const BiasAndRelu left{start_from_bias ? nullptr : then.bias, then.relu};
+  const RowBiasAndRelu left{start_from_bias ? nullptr : then.bias, then.relu};
   if (left.bias != nullptr || left.relu) map_rows(stream, g.m, g.n, left, 1, y.write(), y.read());
 }
 

@@ -59,7 +59,7 @@ Outcome train_on(const std::shared_ptr<Communicator>& ranks, const Training& tra
   return outcome;
 }
 
-struct Waits : TrainObserver {
+struct CountWaits : TrainObserver {
   std::vector<std::vector<double>> steps, epochs;
   bool wants_step(std::int64_t) override { return true; }
   void on_step(const StepReport& report) override { steps.push_back(report.wait.shares); }
@@ -362,7 +362,7 @@ TEST(Ranks, ReportRankThatWaitsForImages) {
                                       {"train.epochs", "2", "--epochs"},
                                       {"train.batch_size", "4", "--batch-size"}}),
                     options);
-    Waits waits;
+    CountWaits waits;
     const std::atomic<bool> stop = false;
     trainer.run({&waits}, stop);
     if (ranks->rank() == 0) of_steps = waits.steps, of_epochs = waits.epochs;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int steps = 6;  // the last are replayed from a graph
 
-struct Training {
+struct GpuTraining {
   Experiment experiment;
   Context ctx;
   const Model& model = experiment.model;
@@ -20,7 +20,7 @@ struct Training {
   TrainStep step;
   Batch batch;
 
-  explicit Training(int index)
+  explicit GpuTraining(int index)
       : experiment(load_experiment_text("version: 1\ndeterministic: true\n"
                                         "device: cuda:" +
                                             std::to_string(index) +
@@ -60,12 +60,12 @@ class TwoTrainings : public testing::Test {
     if (cuda_device_count() < 2) GTEST_SKIP() << "fewer than two GPUs";
   }
   // Both end with the same weights as when each runs alone.
-  static void expect_as_alone(const std::function<void(Training&, Training&)>& run) {
-    Training first(0), second(1);
+  static void expect_as_alone(const std::function<void(GpuTraining&, GpuTraining&)>& run) {
+    GpuTraining first(0), second(1);
     run(first, second);
     const std::vector<float> weights[] = {first.weights(), second.weights()};
     for (const int index : {0, 1}) {
-      Training alone(index);
+      GpuTraining alone(index);
       for (int i = 0; i < steps; ++i) alone.run();
       EXPECT_TRUE(alone.step.captured()) << alone.step.why_not_captured();
       EXPECT_EQ(alone.weights(), weights[index]) << "cuda:" << index;
@@ -74,14 +74,14 @@ class TwoTrainings : public testing::Test {
 };
 
 TEST_F(TwoTrainings, RunStepsInTurn) {
-  expect_as_alone([](Training& first, Training& second) {
+  expect_as_alone([](GpuTraining& first, GpuTraining& second) {
     for (int i = 0; i < steps; ++i) first.run(), second.run();
   });
 }
 
 TEST_F(TwoTrainings, RunInSeparateThreads) {
-  expect_as_alone([](Training& first, Training& second) {
-    const auto all_steps = [](Training& training) {
+  expect_as_alone([](GpuTraining& first, GpuTraining& second) {
+    const auto all_steps = [](GpuTraining& training) {
       for (int i = 0; i < steps; ++i) training.run();
     };
     std::thread other(all_steps, std::ref(second));

@@ -20,9 +20,9 @@ void add_polyphase(Engines& engines, std::unique_ptr<ConvEngine> inner, const Co
     engines.push_back(make_polyphase_engine(std::move(inner), options.frequency_budget / phases_share));
 }
 
-using Buffers = std::shared_ptr<FrequencyBuffers>;
+using SharedBuffers = std::shared_ptr<FrequencyBuffers>;
 
-std::unique_ptr<ConvEngine> spectral(SpectralBackend backend, const Buffers& buffers,
+std::unique_ptr<ConvEngine> spectral(SpectralBackend backend, const SharedBuffers& buffers,
                                      const ConvEngineOptions& options) {
   if (backend.transforms.empty()) return nullptr;
   return std::make_unique<SpectralEngine>(std::move(backend), buffers, options.workspace_limit);

@@ -46,7 +46,7 @@ struct SplitRows {
 };
 
 // Rows of planes from their phases. No kernel has seen what no phase holds: zero.
-struct JoinRows {
+struct JoinPhases {
   Phases p;
   Divisor height, stride_w, stride_h;
   const float* phases;
@@ -107,8 +107,8 @@ Tensor split(Stream& stream, const Phases& phases, const Tensor& planes, Tensor 
 
 void join_phases(Stream& stream, const Phases& phases, const Tensor& from, Tensor& planes) {
   map_rows(stream, planes.size() / phases.width, phases.width,
-           JoinRows{phases, Divisor(phases.height), Divisor(phases.stride_w), Divisor(phases.stride_h), from.read()}, 1,
-           planes.write());
+           JoinPhases{phases, Divisor(phases.height), Divisor(phases.stride_w), Divisor(phases.stride_h), from.read()},
+           1, planes.write());
 }
 
 ConvProblem stride_one(const ConvProblem& problem) {

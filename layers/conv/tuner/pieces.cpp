@@ -11,7 +11,7 @@ struct Span {
   int out, outs, in, ins, before;
 };
 
-struct Axis {
+struct PieceAxis {
   int size, outs, kernel, stride, pad, dilation;
 };
 
@@ -20,7 +20,7 @@ int divide_up(int number, int by) {
 }
 
 // Spans of nearly equal length.
-std::vector<Span> spans_of(const Axis& axis, int most) {
+std::vector<Span> spans_of(const PieceAxis& axis, int most) {
   const int reach = axis.dilation * (axis.kernel - 1) + 1;
   const int length = divide_up(axis.outs, divide_up(axis.outs, most));
   std::vector<Span> spans;
