@@ -11,14 +11,14 @@
 namespace twiddle {
 namespace {
 
-// A signal handler can reach nothing but static storage.
+// Static, because a signal handler can reach nothing else.
 std::atomic<bool>& requested() {
   static std::atomic<bool> flag = false;
   return flag;
 }
 
-// Libraries may take a signal as they are loaded, before main(): UCX, which Open MPI 5 uses, takes SIGHUP. So this runs
-// before their constructors.
+// Libraries may install signal handlers when they are loaded, before main(): UCX, which Open MPI 5 uses, handles
+// SIGHUP. This function runs before their constructors.
 bool hangup_was_ignored = false;
 void note_hangup(int, char**, char**) {
   struct sigaction action {};
@@ -26,7 +26,7 @@ void note_hangup(int, char**, char**) {
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const noted)(int, char**, char**) = note_hangup;
 
-// Only a second Ctrl-C is a person in a hurry. A closed terminal and some batch tools send their signal twice.
+// Only a second Ctrl-C quits at once. A closed terminal and some batch tools send their signal twice.
 void on_signal(int number) {
   const bool again = requested().exchange(true);
   if (again && number == SIGINT) _exit(Interrupt::exit_code);
@@ -39,19 +39,20 @@ void on_signal(int number) {
 
 }  // namespace
 
-// Code that oneDNN makes for a product (2.6.3, AVX2 and AVX-512) keeps numbers further below its stack pointer than the
-// 128 bytes that a signal leaves alone: a handler on the same stack writes over them, and the product then writes to
-// wrong places of the heap. One Ctrl-C in a hundred ended so. The first thread is not the only one that computes, nor
-// the only one to be given signals: SIGXCPU of a limit of time comes to whichever thread runs at that moment, and
-// OpenMP starts new threads whenever a team grows again, so that a stack for signals of each thread's own would not do.
+// Signals are handled on a separate thread because of code that oneDNN generates for matrix products (2.6.3, AVX2 and
+// AVX-512). That code stores values below its stack pointer, beyond the 128 bytes that a signal preserves. A handler on
+// the same stack overwrites them, and the product then corrupts the heap. About one Ctrl-C in a hundred crashed the
+// program this way.
+// A separate signal stack per thread is not enough. All compute threads can receive signals: SIGXCPU from a time limit
+// goes to the thread that is running. OpenMP starts new threads whenever a team grows.
 Interrupt::Interrupt() {
-  requested() = false;  // made here, so that the handler never constructs it
+  requested() = false;  // initializes the static flag, so that the handler never constructs it
   sigset_t mask;
   sigemptyset(&mask);
   for (const int number : signals) sigaddset(&mask, number);
   try {
     receiver_ = std::thread([this, mask] {
-      pthread_sigmask(SIG_UNBLOCK, &mask, nullptr);  // whoever started the program may have had them blocked
+      pthread_sigmask(SIG_UNBLOCK, &mask, nullptr);  // the parent process may have blocked them
       ended_.wait();
     });
   } catch (const std::system_error& error) {
@@ -71,7 +72,7 @@ Interrupt::Interrupt() {
       std::signal(SIGHUP, SIG_IGN);
       continue;
     }
-    // A shell's background jobs begin with SIGINT ignored, and `kill -INT` is how scripts stop them.
+    // A shell starts background jobs with SIGINT ignored, and scripts stop them with `kill -INT`.
     if (before_[i].sa_handler != SIG_IGN || signals[i] == SIGINT) sigaction(signals[i], &action, nullptr);
   }
 }

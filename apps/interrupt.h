@@ -7,18 +7,18 @@
 
 namespace twiddle {
 
-// While it lives, whatever asks the process to end (Ctrl-C, SIGTERM, a closed terminal, a batch system's SIGUSR1 or
-// SIGXCPU) sets stop() and says so on standard error, once. A second Ctrl-C quits at once with code 130. What was
-// ignored when the program began stays ignored, as nohup wants it.
-// SIGPIPE and SIGXFSZ are ignored from then on: a write that fails says so itself.
-// Such signals come to a thread of their own, for a thread that computes must not be given any: the one that makes this
-// hears none of them from then on, and neither do those that it starts. Threads that it started before, as they join
-// ranks and compute nothing, may.
+// While it lives, a request to stop (Ctrl-C, SIGTERM, a closed terminal, a batch system's SIGUSR1 or SIGXCPU) sets
+// stop() and prints one message to standard error. A second Ctrl-C exits at once with code 130. Signals that were
+// ignored at program start stay ignored, as nohup requires.
+// SIGPIPE and SIGXFSZ are ignored from then on: a failed write returns an error instead.
+// A separate thread receives these signals, because compute threads must not. The constructor blocks them in the
+// calling thread and in all threads that it starts later. Threads started earlier may still receive them: they join
+// ranks and compute nothing.
 class Interrupt {
  public:
   static constexpr int exit_code = 130;
 
-  Interrupt();  // throws an Error of kind device where that thread cannot be started
+  Interrupt();  // throws an Error of kind device if the thread cannot be started
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -26,7 +26,7 @@ std::vector<std::string> verb_names(const std::vector<Verb>& verbs) {
   return names;
 }
 
-// What CLI11 could not place, told with what may have been meant.
+// Returns the error message for an argument that CLI11 did not parse, with a suggestion.
 std::string unexpected_argument(const CLI::App& parser, const std::vector<Verb>& verbs) {
   const std::vector<CLI::App*> chosen = parser.get_subcommands();
   const std::string typed = parser.remaining(true).empty() ? "" : parser.remaining(true).front();
@@ -51,7 +51,7 @@ std::string whole_command(int argc, char** argv) {
   return join_names(words, " ");
 }
 
-// The arguments, the last first, as CLI11 takes them. `help [VERB]`, which many type first, stands for `[VERB] --help`.
+// Returns the arguments in reverse order, as CLI11 expects them. `help [VERB]` becomes `[VERB] --help`.
 std::vector<std::string> arguments_of(const std::vector<Verb>& verbs, int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "help") {
@@ -88,7 +88,7 @@ int run(const Program& program, int argc, char** argv) {
   try {
     parser.parse(arguments_of(verbs, argc, argv));
   } catch (const CLI::ExtrasError&) {
-    // `--set train.epochs 3` leaves a word too many: the flag's own complaint helps more.
+    // `--set train.epochs 3` has one word too many: report the flag's own error, which is more helpful.
     for (const CLI::App* const app : parser.get_subcommands()) collect_flags(*app, all_flags, app->get_name(), flags);
     throw Error(ErrorKind::config, unexpected_argument(parser, verbs));
   } catch (const CLI::ParseError& error) {
@@ -107,7 +107,8 @@ int run(const Program& program, int argc, char** argv) {
   collect_flags(parser, verb->flags, verb->name, flags);
   collect_flags(chosen, verb->flags, verb->name, flags);
   flags.own = own_flags(chosen);
-  if (!flags.json.empty() && flags.json != "-") require_writable(flags.json);  // the results may take hours
+  // before the run, because computing the results may take hours
+  if (!flags.json.empty() && flags.json != "-") require_writable(flags.json);
   return actions[static_cast<std::size_t>(verb - verbs.begin())]();
 }
 

@@ -15,7 +15,7 @@
 namespace twiddle {
 namespace {
 
-// False where not all of it could be written; errno tells why.
+// Returns false and sets errno if only a part could be written.
 bool write(std::FILE* file, const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
 }
@@ -40,14 +40,15 @@ void tell(const std::string& text) {
 void fill_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) == -1)
-      static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));  // gets the lowest number
+      // open() returns the lowest free number, which is this stream's
+      static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
 Console::Console(int verbosity)
     : quiet_(verbosity < 0), verbose_(verbosity > 0), terminal_(is_terminal(stderr)), colour_(use_colour(stderr)) {}
 
 Console::~Console() {
-  if (drawn_) tell("\n");  // whatever comes next starts on a line of its own
+  if (drawn_) tell("\n");  // ends the redrawn line, so that the next output starts on a new line
 }
 
 void Console::log_to(const std::string& path) {

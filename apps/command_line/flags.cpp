@@ -11,8 +11,8 @@
 namespace twiddle {
 namespace {
 
-// A flag that several verbs share. With a key it is another way to write `--set key=value`; names and paths are taken
-// as they are, though, and not read as YAML.
+// A flag that several verbs share. A flag with a key is short for `--set key=value`. Names and paths are used literally
+// and not parsed as YAML.
 struct SharedFlag {
   unsigned group;
   const char* names;
@@ -41,13 +41,13 @@ constexpr SharedFlag shared_flags[] = {
 };
 
 const SharedFlag* find_flag(const CLI::Option& option) {
-  const std::string names = option.get_name(false, true);  // "--batch-size,--batch", as it was declared
+  const std::string names = option.get_name(false, true);  // "--batch-size,--batch", as declared
   for (const SharedFlag& flag : shared_flags)
     if (names == flag.names) return &flag;
   return nullptr;
 }
 
-// The long name that is typed first: "--batch-size" of "--batch-size,--batch".
+// Returns the first long name: "--batch-size" of "--batch-size,--batch".
 std::string long_name(const CLI::Option& option) {
   return "--" + option.get_lnames().front();
 }

@@ -10,7 +10,7 @@ class App;
 
 namespace twiddle {
 
-// Groups of shared flags; a verb takes the sum of those that mean something to it.
+// Groups of shared flags; a verb declares the sum of the groups that apply to it.
 enum FlagGroup : unsigned {
   device_flags = 1,  // --device --threads
   config_flags = 2,  // --set --seed --engine --precision --batch-size
@@ -22,17 +22,17 @@ enum FlagGroup : unsigned {
 // Declares the flags of these groups, -q and -v on the program or on one verb.
 void declare_flags(CLI::App& app, unsigned groups);
 
-// Adds to `flags` what was given to the app, in the order typed. Throws a config error for a flag outside `groups`.
+// Appends the flags given to the app to `flags`, in the order typed. Throws a config error for a flag outside `groups`.
 void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb, Flags& flags);
 
-// The flags that a verb alone has, given or not, a line each: "--limit-batches 3". Of one that names a run whether it
-// was given, and none that names another file: these may be at another place on each host.
+// Returns the flags that only this verb has, given or not, one per line: "--limit-batches 3". A flag that names a run
+// shows only whether it was given. Flags that name other files are omitted, because paths may differ between hosts.
 std::string own_flags(const CLI::App& verb);
 
-// The text as one word of a shell's command line: in quotes where it needs them.
+// Returns the text as one word of a shell command, quoted if necessary.
 std::string shell_word(const std::string& text);
 
-// All names by which an app's options can be called: "--epochs".
+// Returns all names of an app's options: "--epochs".
 std::vector<std::string> flag_names(const CLI::App& app);
 
 }  // namespace twiddle

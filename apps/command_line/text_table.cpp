@@ -10,7 +10,7 @@
 namespace twiddle {
 namespace {
 
-// Characters, not bytes: class names may hold any UTF-8.
+// Counts characters, not bytes: class names may contain any UTF-8.
 std::size_t width_of(const std::string& cell) {
   return static_cast<std::size_t>(std::count_if(cell.begin(), cell.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }

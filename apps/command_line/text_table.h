@@ -4,12 +4,12 @@
 
 namespace twiddle {
 
-// Rows of text in columns: numbers to the right, the rest to the left.
+// Rows of text in columns: numbers are right-aligned, all else is left-aligned.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::string text() const;  // a line a row
+  std::string text() const;  // one line per row
 
  private:
   std::vector<std::vector<std::string>> rows_;
