@@ -25,7 +25,7 @@ namespace twiddle {
 
 namespace {
 
-// For a last message, and for a rank that does not come back from what it does.
+// After the first failure: time for last messages before SIGTERM, then time before SIGKILL, for ranks that hang.
 constexpr double seconds_to_end = 10, seconds_after_sigterm = 5;
 
 constexpr int handed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU};
@@ -40,7 +40,8 @@ sigset_t awaited_signals() {
   return signals;
 }
 
-// While it lives, signals wait to be asked for, so that none comes between a look and a wait.
+// Blocks these signals while it lives, so that they are received only by next_within(). Otherwise a signal between a
+// check and a wait would be lost.
 class HeldSignals {
  public:
   HeldSignals() : signals_(awaited_signals()) { sigprocmask(SIG_BLOCK, &signals_, &before_); }
@@ -48,7 +49,7 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
   void let_go_in_child() const { sigprocmask(SIG_UNBLOCK, &signals_, nullptr); }
-  int next_within(double seconds) const {  // 0: none came
+  int next_within(double seconds) const {  // 0: no signal in time
     timespec time{static_cast<time_t>(seconds), static_cast<long>(1e9 * (seconds - static_cast<time_t>(seconds)))};
     return std::max(sigtimedwait(&signals_, nullptr, &time), 0);
   }
@@ -68,14 +69,15 @@ struct Rank {
   int code() const { return was_killed() ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 };
 
-// In a process group of its own: Ctrl-C in a terminal comes to this process alone, which hands it on once.
+// Starts the process in a separate process group. Ctrl-C in a terminal then reaches only this process, which forwards
+// it once.
 pid_t start(const std::string& program, const std::vector<char*>& arguments, int rank, int count, int port,
             const std::string& token, const HeldSignals& held) {
   const auto variables = variables_of_rank(rank, count, port, token);
   const pid_t parent = getpid(), process = fork();
   if (process < 0) throw Error(fmt::format("no process could be started for rank {}: {}", rank, std::strerror(errno)));
   if (process > 0) return process;
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody else would end it
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // stops the rank if this process dies
   if (getppid() != parent) _exit(1);
   setpgid(0, 0);
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
@@ -87,7 +89,7 @@ pid_t start(const std::string& program, const std::vector<char*>& arguments, int
 
 class RankProcesses {
  public:
-  // The arguments begin with the program's name and end with null.
+  // `arguments`: begins with the program's name and ends with null.
   RankProcesses(const std::string& program, const std::vector<char*>& arguments, int count) {
     const int port = free_port();
     const std::string token = random_token();
@@ -123,15 +125,15 @@ class RankProcesses {
       if (!rank.ended) kill(rank.process, number);
   }
 
-  // All together, until the shell has this process go on.
+  // Suspends all ranks together until the shell resumes this process.
   void suspend() {
     signal_all(SIGSTOP);
     raise(SIGSTOP);
     signal_all(SIGCONT);
   }
 
-  // One that was killed is the cause, and the others follow it: also where it is seen later than they, as a process
-  // takes some tenths of a second to let go of a GPU. What this process ends itself is no cause.
+  // Finds the rank that caused the failure. A killed rank is the cause, even if another rank's exit is seen first: a
+  // process takes some tenths of a second to release a GPU. A rank that this process killed is not the cause.
   void look() {
     std::vector<Rank*> failed;
     for (Rank& rank : ranks_) {
@@ -160,7 +162,7 @@ class RankProcesses {
   using Clock = std::chrono::steady_clock;
   HeldSignals held_;
   std::vector<Rank> ranks_;
-  const Rank* first_ = nullptr;  // that failed
+  const Rank* first_ = nullptr;  // the rank that caused the failure; null: none failed
   Clock::time_point failed_at_;
   bool told_to_end_ = false;
 };
@@ -187,7 +189,7 @@ int run_on_gpus(int count) {
   if (launch.size > 1)
     throw Error(ErrorKind::config, fmt::format("{} has started {} processes: leave --gpus out, and each takes a GPU",
                                                launch.launcher, launch.size));
-  const HeldSignals held;  // by threads of CUDA's, too, which begin here
+  const HeldSignals held;  // before CUDA starts its threads, which inherit the blocked signals
   const int gpus = cuda_device_count();
   if (count > gpus)
     throw Error(ErrorKind::config, fmt::format("--gpus {}: this machine has {} GPU{} that this build can use ('twiddle "

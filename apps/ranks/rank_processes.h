@@ -4,15 +4,14 @@
 
 namespace twiddle {
 
-// Starts so many processes of a program on this machine, the ranks of one training, and waits until all have ended;
-// meanwhile it hands on what asks this process to end. Where one fails, the others get some seconds to end by
-// themselves and are ended then. The exit code is that of the first that failed, which is named where it could not do
-// that itself.
+// Starts `count` processes of a program on this machine, the ranks of one training run, and waits until all have
+// exited. Forwards requests to stop, such as SIGTERM. If a rank fails, the others get 10 s to exit before they are
+// stopped. Returns the exit code of the first rank that failed. If a signal killed that rank, prints its number.
 int run_rank_processes(const std::string& program, const std::vector<std::string>& arguments, int count);
 
-// The same for this program as it was called, where it was not started as such a rank: throws an Error of kind config
-// where this machine has not as many GPUs, or where another launcher has started it.
+// Does the same for this program with its current arguments, unless this process is such a rank. Throws an Error of
+// kind config if this machine has fewer GPUs or if another launcher started this process.
 int run_on_gpus(int count);
-bool is_started_rank();  // this process is one of them
+bool is_started_rank();  // run_on_gpus() started this process
 
 }  // namespace twiddle

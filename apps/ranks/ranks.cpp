@@ -24,24 +24,25 @@ namespace twiddle {
 
 namespace {
 
-// As long as a rank waits for the others to fail, too, before it ends them.
+// Time that a failed rank waits for the other ranks to fail as well before it stops them.
 constexpr double seconds_for_others = 3;
 
 std::string_view without_indent(std::string_view line) {
   return line.substr(std::min(line.find_first_not_of(' '), line.size()));
 }
 
-// Two lines, each around the place where they begin to differ: a message shows the first part of a long one.
+// Returns both lines from shortly before their first difference, because a message truncates long lines.
 std::pair<std::string, std::string> shown_around_difference(std::string_view a, std::string_view b) {
-  constexpr std::ptrdiff_t kept = 20, most = 40;  // characters that are alike
+  // equal characters: shown before the difference, and at most without truncation
+  constexpr std::ptrdiff_t kept = 20, most = 40;
   const std::ptrdiff_t alike = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
   if (alike <= most) return {shown(a), shown(b)};
   auto from = static_cast<std::size_t>(alike - kept);
-  while (from < static_cast<std::size_t>(alike) && (a[from] & 0xC0) == 0x80) ++from;  // inside a character of UTF-8
+  while (from < static_cast<std::size_t>(alike) && (a[from] & 0xC0) == 0x80) ++from;  // not inside a UTF-8 character
   return {"..." + shown(a.substr(from)), "..." + shown(b.substr(from))};
 }
 
-// The first line in which two texts differ, of each.
+// Returns the first line that differs, from each string.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
   std::istringstream lines_of_a(a), lines_of_b(b);
   for (std::string line_a, line_b;;) {
@@ -105,14 +106,14 @@ std::optional<int> gpu_of_rank() {
   const Launch launch = own_launch();
   const int gpus = cuda_device_count();
   if (launch.size == 1 || gpus == 0) return std::nullopt;
-  return gpus == 1 ? 0 : launch.local_rank;  // a launcher may show each process its own GPU alone
+  return gpus == 1 ? 0 : launch.local_rank;  // a launcher may expose only one GPU to each process
 }
 
 Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint) {
   const int rank = ranks.rank();
   return [rank, last_checkpoint = std::move(last_checkpoint)](const std::string& who) {
-    // All others lose rank 0 at the same time, and none of them sees what another one reports: they take turns, and the
-    // launcher ends the rest when the first one has reported and exited.
+    // All other ranks lose rank 0 at the same time and cannot see each other's messages. Each therefore waits in
+    // proportion to its rank. After the first has reported and exited, the launcher stops the rest.
     constexpr double a_turn = 0.1, longest = 3;
     if (who.find("rank 0 ") != std::string::npos)
       std::this_thread::sleep_for(std::chrono::duration<double>(std::min(a_turn * (rank - 1), longest)));
@@ -124,7 +125,8 @@ Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<s
 int run_on_ranks(Communicator& ranks, const Flags& flags, const std::function<int()>& work) {
   if (ranks.size() == 1) return work();
   try {
-    // First: ranks that do different things call different functions, and MPI writes what it gets past what it expects.
+    // This check comes first: ranks that run different verbs would call different collectives, and MPI writes past the
+    // buffer if it receives more than expected.
     expect_alike(ranks, {{"program", join(version(), " ", commit(), " ", compiler()), "give all hosts the same one"}});
     expect_alike(ranks, {{"command", flags.own, "start all with the same flags"}});
     const int code = work();

@@ -10,31 +10,32 @@
 
 namespace twiddle {
 
-// The ranks that this process trains with, as its launcher has them; itself alone where it was started without one.
-// Joined by NCCL where there are GPUs and the flags do not ask for the CPU, else by MPI.
+// Joins the ranks that the launcher started; a single rank if there was no launcher. Uses NCCL if there are GPUs and
+// the flags do not select the CPU, else MPI.
 std::shared_ptr<Communicator> join_ranks(const Flags& flags);
 
-// The GPU of this process, of those that it sees, where it is one of several on its machine; none where it is alone.
+// Returns the index of this process's GPU among the visible GPUs if there are several ranks; empty if there is only one
+// rank or no GPU.
 std::optional<int> gpu_of_rank();
 
-// Tells which rank is gone, or what else is wrong, and the last checkpoint as it is then found; empty: there is none.
+// Returns a callback that reports a lost rank, or another failure, with the last checkpoint at that time; empty: none.
 Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint);
 
-// Runs the work of this rank and returns its exit code, on ranks of the same program that were started with the same
-// flags. An exception is passed on if this process is alone. Else it ends all ranks and is reported once: by rank 0 if
-// all have failed, and otherwise by the rank that did.
+// Runs the work of this rank and returns its exit code. All ranks must run the same program with the same flags. With a
+// single rank, an exception propagates. With several, it stops all ranks and is reported once: by rank 0 if all ranks
+// failed, otherwise by a rank that failed.
 int run_on_ranks(Communicator& ranks, const Flags& flags, const std::function<int()>& work);
 
-// Something that must be the same on all ranks.
+// A value that must be the same on all ranks.
 struct SharedFact {
-  std::string what, text, advice;  // "config", its lines, and what to do where they differ
+  std::string what, text, advice;  // "config", its lines, and what to do if they differ
 };
 // Throws an Error of kind config on all ranks, with the first line of each fact that differs from rank 0's.
 void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts);
 
 void expect_same_config(Communicator& ranks, const Config& config);
 
-// "3 on a with 8 threads each, 1 on b with 4 threads": for all ranks at once.
+// Returns "3 on a with 8 threads each, 1 on b with 4 threads". Collective: call on all ranks.
 std::string hosts_of(Communicator& ranks);
 
 }  // namespace twiddle

@@ -5,8 +5,8 @@
 
 namespace twiddle {
 
-// Files of a run folder that are written in place. A run folder may come from another person, so that a name in it may
-// be a link to a file that is none of the run's.
+// Opens files of a run folder that are written in place. A run folder may come from another person, so a name in it may
+// be a link to a file outside the run.
 
 // Opens such a file for reading and writing and makes it if it is missing; `more_flags` are those of open(2). Throws an
 // Error if the name is a symbolic link, has a second name (a hard link), or is not a plain file.

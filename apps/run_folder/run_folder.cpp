@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// A name for a folder: whatever a file system or a shell might take amiss becomes '_'. Letters of all languages stay,
-// where the name is text.
+// Returns a folder name in which '_' replaces characters that are special to a file system or a shell. Non-ASCII
+// letters stay if the name is valid text.
 std::string folder_name(const std::string& name) {
   const bool text = is_line_of_text(name);
   std::string safe;
@@ -51,7 +51,7 @@ int highest_number(const std::string& out, const std::string& prefix) {
   return highest;
 }
 
-// use(path, text) for each value: "train.epochs", "2".
+// Calls use(path, text) for each value: "train.epochs", "2".
 template <class Use>
 void for_each_leaf(const ConfigNode& node, const std::string& path, const Use& use) {
   if (node.kind == ConfigNode::Kind::mapping) {
@@ -65,7 +65,7 @@ void for_each_leaf(const ConfigNode& node, const std::string& path, const Use& u
   }
 }
 
-// Opening a pipe, say in the place of train.log, would wait for ever for its other end.
+// Rejects special files: opening a pipe named train.log, for example, would block forever.
 void require_no_pipes(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     std::error_code gone;
@@ -75,7 +75,7 @@ void require_no_pipes(const std::string& folder) {
   }
 }
 
-// RUN of RUN/checkpoints/step-00000341.
+// Returns RUN of RUN/checkpoints/step-00000341.
 fs::path run_of(const fs::path& checkpoint) {
   const fs::path run = checkpoint.parent_path().parent_path();
   return run.empty() ? fs::absolute(checkpoint).parent_path().parent_path() : run;
@@ -106,7 +106,7 @@ NewFolder::~NewFolder() {
   if (kept_ || path_.empty()) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-  for (const std::string& above : made_above_) fs::remove(above, ignored);  // where another run is not in it by now
+  for (const std::string& above : made_above_) fs::remove(above, ignored);  // fails if another run is in it by now
 }
 
 void write_run_facts(const std::string& folder, const Config& config, const std::string& device) {

@@ -24,7 +24,7 @@ std::string this_process() {
   return fmt::format("pid {} on {}", getpid(), host);
 }
 
-// A full disk is no reason to train without a lock: then it says nothing of whose it is.
+// Ignores write errors: on a full disk the lock still works, but the file does not name its owner.
 void write_holder(int file, const std::string& text) {
   [[maybe_unused]] const bool written =
       ftruncate(file, 0) == 0 && pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());

@@ -3,19 +3,19 @@
 
 namespace twiddle {
 
-// One run folder, one process: while it lives, it holds a lock on the folder's .lock, a file that tells whose it is.
-// The system takes the lock away with the process, however that ends; the file stays.
+// Restricts a run folder to one process by a lock on the folder's .lock, a file that names its owner. The system
+// releases the lock when the process exits for any reason; the file stays.
 class RunLock {
  public:
-  // Throws an Error that names the other process where one trains in this folder.
+  // Throws an Error that names the other process if one trains in this folder.
   explicit RunLock(const std::string& run_folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
-  // Why there is no lock, on a file system that has none; else empty.
+  // Returns why there is no lock if the file system does not support locks; else empty.
   const std::string& missing() const { return missing_; }
-  // Throws an Error of kind data where the folder was removed or moved since.
+  // Throws an Error of kind data if the folder was removed or moved since.
   void check_folder() const;
 
  private:

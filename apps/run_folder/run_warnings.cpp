@@ -10,8 +10,8 @@
 namespace twiddle {
 namespace {
 
-// An average whose decay is d forgets its first weights like d^updates. Below this many times 1 / (1 - d) updates, more
-// than 1 % of them is left.
+// An average with decay d gives its initial weights a share of d^updates. The share exceeds 1 % if there are fewer
+// updates than this factor times 1 / (1 - d).
 constexpr double enough_updates = 5, good_updates = 10;
 
 std::string slow_average(const Config::Train& train, std::int64_t updates) {
@@ -29,7 +29,7 @@ std::string list_of(const std::vector<double>& values) {
   return values.size() == 1 ? list : "[" + list + "]";
 }
 
-// Means and deviations of pixels lie between 0 and 1.
+// Warns if mean or std of `normalize` is in bytes: both lie between 0 and 1.
 std::string bytes_as_units(const Augment& augment) {
   std::vector<double> mean, deviation, right_mean, right_deviation;
   const auto is_too_large = [](double value) { return value > 1; };

@@ -9,7 +9,8 @@
 
 namespace twiddle {
 
-// Valid settings that usually ruin a run of so many updates (0: not known): what they do, and what to set instead.
+// Returns warnings for valid settings that usually ruin a run of `updates` updates (0: unknown): the effect and what to
+// set instead.
 std::vector<std::string> run_warnings(const Config& config, const Loss& loss, const Augment& augment,
                                       std::int64_t updates);
 
