@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* fingerprint_key = "validation_set";
 
-// The best epoch's validation in the file; nothing if there is none, or one of another epoch. An Error of kind data if
-// it does not fit the data: a later report would show images or classes that do not exist.
+// Returns the best epoch's validation from the file; empty if there is none, or one of another epoch. Throws an Error
+// of kind data if it does not fit the data: a later report would show images or classes that do not exist.
 std::optional<ValidatedEpoch> read_validation(const std::string& path, std::int64_t best_epoch,
                                               const BestValidation::Data& data) {
   if (!std::filesystem::exists(path) || best_epoch == 0) return std::nullopt;

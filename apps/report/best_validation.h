@@ -8,7 +8,7 @@
 
 namespace twiddle {
 
-// How well the weights did that an epoch ended with, and where they erred.
+// Evaluation of the weights at the end of an epoch.
 struct ValidatedEpoch {
   std::int64_t epoch = 0;
   std::shared_ptr<const EvalResult> result;
@@ -18,17 +18,18 @@ struct ValidatedEpoch {
 // available. It is kept as best.json in the run folder, so that a resumed run has it.
 class BestValidation {
  public:
-  // The data that a run is validated on. The fingerprint tells data apart whose sizes agree; empty: not known.
+  // The validation data of a run. The fingerprint distinguishes data of the same size; empty: unknown.
   struct Data {
     EvaluatedSet set;
     std::string fingerprint = {};
   };
 
-  // `metric` is the name of the one by which it is the best.
+  // `metric`: name of the metric that selects the best epoch.
   BestValidation(const std::string& run_folder, std::int64_t best_epoch, std::string metric, Data data);
   void take(const EpochReport& report, std::shared_ptr<const EvalResult> result, std::int64_t best_epoch);
   const ValidatedEpoch* get() const { return validated_ ? &*validated_ : nullptr; }
-  const std::string& discarded() const { return discarded_; }  // why best.json is not used; empty: it is, or is missing
+  // why best.json is not used; empty: it is used or missing
+  const std::string& discarded() const { return discarded_; }
 
  private:
   std::string file_, metric_;

@@ -21,11 +21,11 @@ std::string percent(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? fmt::format("{:.0f}%", 100 * part_of(part, whole)) : "-";
 }
 
-// One class: how many images it has, how many of them were known, and what the others were most often predicted as.
+// One class: its number of images, how many were predicted correctly, and the most frequent wrong prediction.
 struct Row {
   std::size_t actual = 0;
   std::int64_t images = 0, known = 0, mistakes = 0;
-  std::size_t mistake = 0;  // of `mistakes` images; 0 of them: none
+  std::size_t mistake = 0;  // predicted for `mistakes` images; valid if that is not 0
 
   double share_known() const { return part_of(known, images); }
 };
@@ -43,7 +43,7 @@ std::vector<Row> rows_of(std::size_t classes, const Confusion& confusion) {
   return rows;
 }
 
-// Long names stand upright, so that twenty of them fit a page.
+// Long names are written vertically, so that twenty of them fit a page.
 std::string headings(const std::vector<std::string>& classes) {
   const bool turned = std::any_of(classes.begin(), classes.end(),
                                   [](const std::string& name) { return name.size() > longest_level_heading; });

@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// Predicted by actual classes: of few classes the whole matrix, of many the pairs most often confused and the classes
-// least often known. All labels of `confusion` are below the number of classes.
+// Predicted by actual classes. With few classes, shows the whole matrix. With many, shows the most frequently confused
+// pairs and the classes with the lowest recall. All labels of `confusion` are less than the number of classes.
 std::string confusion_html(const std::vector<std::string>& classes, const Confusion& confusion);
 
 }  // namespace twiddle

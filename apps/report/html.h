@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// Text that a page shows as it is, whatever it holds.
+// Escapes text so that a page shows it literally.
 std::string escape_html(const std::string& text);
 
 // One row of a table; `cell` is "td" or "th".

@@ -22,9 +22,10 @@ namespace twiddle {
 namespace {
 
 constexpr std::int64_t most_filters = 96;
-constexpr int most_pixels = 160;  // the longer side of a picture in the report
+constexpr int most_pixels = 160;  // of the longer side of a picture
 
-// The weights of one filter as a picture: three input channels in colour, otherwise the first channel in grey.
+// Returns the weights of one filter as a picture: in color for three input channels, otherwise the first channel in
+// gray.
 Image filter_picture(const float* weights, int channels, int height, int width) {
   Image image{channels == 3 ? 3 : 1, height, width, {}};
   const std::size_t count = static_cast<std::size_t>(image.channels) * height * width;
@@ -70,8 +71,8 @@ std::string wrong_caption(const EvalResult::Wrong& wrong, const std::vector<std:
                      class_name(classes, wrong.predicted), 100 * wrong.probability);
 }
 
-// "cat 3%, dog 99%; said: bird 80%": the labels that an image has, and those that the network would give it as well; of
-// many the first few.
+// Returns "cat 3%, dog 99%; said: bird 80%": the labels of an image, then labels predicted in addition. Shows at most
+// the first five of each.
 std::string labels_caption(const EvalResult::Scored& image, const std::vector<std::string>& classes) {
   constexpr std::size_t most_named = 5;
   const auto named = [&](std::vector<std::int64_t> labels) {
@@ -92,8 +93,8 @@ std::string labels_caption(const EvalResult::Scored& image, const std::vector<st
   return (image.labels.empty() ? "no label" : named(image.labels)) + (said.empty() ? "" : "; said: " + named(said));
 }
 
-// Pictures of the dataset, no larger than a report needs them. One that cannot be read is left out: that was reported
-// when it was met, and a report is no reason to fail.
+// Returns pictures of the dataset, scaled down for the report. Omits unreadable ones: the loader already reported them,
+// and they must not make the report fail.
 template <class Example, class Caption>
 std::vector<Report::Picture> pictures_of(const Dataset& data, const std::vector<Example>& examples, Caption caption) {
   std::vector<Report::Picture> pictures;
@@ -108,7 +109,7 @@ std::vector<Report::Picture> pictures_of(const Dataset& data, const std::vector<
   return pictures;
 }
 
-// None where the validation was read from a file, which holds no pictures.
+// Returns none if the validation was read from a file, which contains no pictures.
 std::vector<std::vector<Report::Picture>> restored_pictures(const EvalResult& validation) {
   std::vector<std::vector<Report::Picture>> rows;
   for (const EvalResult::Restored& image : validation.restored) {

@@ -28,7 +28,7 @@ std::string csv_header(const std::vector<Metric>& metrics) {
   return header + "learning_rate,images_per_second,data_wait,seconds,skipped,time\n";
 }
 
-// The time of day, as 2026-11-22T22:08:36Z.
+// Returns the current time, as 2026-11-22T22:08:36Z.
 std::string now() {
   const std::time_t seconds = std::time(nullptr);
   std::tm parts{};
@@ -41,7 +41,7 @@ std::string path_in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-// Nothing for what was not measured.
+// Empty if not measured.
 std::string csv_number(double value) {
   return std::isnan(value) ? "" : fmt::format("{:.6g}", value);
 }
@@ -54,7 +54,7 @@ std::string csv_line(const EpochReport& report, const std::vector<Metric>& metri
                      report.wait.largest(), report.seconds, report.skipped, time);
 }
 
-// The file may be edited: only numbers that charts and sums can take are read, others count as absent.
+// Returns whether charts and sums can use the value: the file may be edited. Other values count as missing.
 constexpr double most_number = 1e100;
 constexpr std::uint64_t most_whole = std::uint64_t(1) << 53;
 
@@ -82,7 +82,7 @@ std::string text_in(const MetricsLine& line, const char* key) {
   return found != line.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// It goes into the table as it is.
+// Copied to the table unchanged.
 std::string time_in(const MetricsLine& line) {
   const std::string time = text_in(line, "time");
   return time.find_first_not_of("0123456789-:TZ") == std::string::npos ? time : "";
@@ -127,7 +127,7 @@ EpochReport epoch_from(const MetricsLine& line) {
   return report;
 }
 
-// An object for each line that is one; a line cut short by a crash, or by someone else, is passed over.
+// Calls use() for each line that is a JSON object. Skips other lines, which a crash or an edit truncated.
 template <class Use>
 void for_each_line(const std::string& run_folder, const Use& use) {
   const std::string path = path_in(run_folder, "metrics.jsonl");
@@ -140,8 +140,8 @@ void for_each_line(const std::string& run_folder, const Use& use) {
   }
 }
 
-// Leaves in metrics.jsonl and metrics.csv what lies behind a run that goes on from `start`, and returns it. An epoch's
-// line is written before its checkpoint, so that its last step may be behind and the epoch not yet done.
+// Removes the lines after `start` from metrics.jsonl and metrics.csv and returns the rest. An epoch's line is written
+// before its checkpoint, so a step line of that epoch may be kept while its epoch line is removed.
 History drop_later_lines(const std::string& folder, const std::vector<Metric>& metrics, const RunState& start) {
   History history;
   std::string kept, table = csv_header(metrics);

@@ -8,23 +8,24 @@
 
 namespace twiddle {
 
-// The history of a run: what curves are drawn from.
+// The history of a run, from which curves are drawn.
 struct History {
-  std::vector<StepReport> steps;  // evenly thinned in a long run: a chart has fewer points
+  std::vector<StepReport> steps;  // evenly thinned in a long run, because a chart has fewer points
   std::vector<EpochReport> epochs;
 
   void add(const StepReport& step);
 
  private:
-  std::size_t seen_ = 0, stride_ = 1;  // steps so far; of which every stride-th is kept
+  std::size_t seen_ = 0, stride_ = 1;  // steps so far; every stride-th is kept
 };
 History read_history(const std::string& run_folder);  // from metrics.jsonl
 
 nlohmann::json to_json(const EpochReport& report);  // val_NAME for each metric that was measured
 
-// Writes metrics.jsonl (a line for some 50 steps of each epoch, and one for every epoch) and metrics.csv (a line an
-// epoch) as the run goes, each line with the time of day. A resumed run first drops the lines of steps and epochs that
-// it will go through again. From then on both files are only appended to, and what they hold is kept here as well.
+// Writes metrics.jsonl and metrics.csv during the run. metrics.jsonl has about 50 step lines per epoch and one epoch
+// line; metrics.csv has one line per epoch. Each line has the time of day. A resumed run first removes the lines of
+// steps and epochs that it repeats. From then on, both files are only appended to. Their content is also kept in
+// memory.
 class Metrics : public TrainObserver {
  public:
   Metrics(const std::string& run_folder, const std::vector<Metric>& metrics, std::int64_t steps_per_epoch,

@@ -22,7 +22,7 @@ std::string local_time() {
   return {text, std::strftime(text, sizeof text, "%F %R %Z", &parts)};
 }
 
-// What the trainer validates on; empty if it has no validation.
+// Returns the trainer's validation data; empty if it has no validation.
 BestValidation::Data validation_data(const Trainer& trainer) {
   const Dataset* const val = trainer.val_data();
   if (val == nullptr) return {};

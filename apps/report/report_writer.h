@@ -10,20 +10,20 @@
 
 namespace twiddle {
 
-// Keeps a run's report.html up to date: at most every few seconds, for it grows with the run, and where the run ends.
-// It is drawn from what the metrics keep in memory and from the best epoch's validation. What cannot be written is
-// said, and ends nothing.
+// Keeps a run's report.html up to date. Writes it at most every few seconds, because it grows with the run, and at the
+// end of the run. It is drawn from the metrics in memory and the best epoch's validation. A write error is reported and
+// does not stop the run.
 class ReportWriter : public TrainObserver {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `command`: the line that started this process. Between two reports lies the pause at least.
+  // `command`: the command line of this process. `least_pause`: minimum time between two reports.
   ReportWriter(const Config& config, Trainer& trainer, const Metrics& metrics, Console& console,
                const std::string& run_folder, const std::string& command,
                Clock::duration least_pause = std::chrono::seconds(5));
   bool wants_step(std::int64_t /*step*/) override { return false; }
   void on_epoch(const EpochReport& report) override;
-  void write();  // now
+  void write();
 
  private:
   const Config& config_;

@@ -11,10 +11,10 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-constexpr std::size_t most_points = 600;   // more than a chart has pixels
-constexpr std::size_t smoothed_part = 25;  // a mean is over a 25th of the curve
+constexpr std::size_t most_points = 600;   // more than the pixels of a chart
+constexpr std::size_t smoothed_part = 25;  // a mean covers 1/25 of the curve
 
-// Where a step lies among the epochs, which may differ in length.
+// Converts a step to a position in epochs, which may differ in length.
 class Timeline {
  public:
   explicit Timeline(const std::vector<EpochReport>& epochs) : epochs_(epochs) {}
@@ -25,7 +25,8 @@ class Timeline {
     if (epochs_.empty()) return static_cast<double>(step);
     const auto after = std::lower_bound(epochs_.begin(), epochs_.end(), step,
                                         [](const EpochReport& epoch, std::int64_t s) { return epoch.step < s; });
-    const auto within = after == epochs_.end() ? after - 1 : after;  // the epoch under way is as long as the last one
+    // the current epoch is assumed as long as the last one
+    const auto within = after == epochs_.end() ? after - 1 : after;
     const std::int64_t begin = within == epochs_.begin() ? 0 : (within - 1)->step;
     const auto length = static_cast<double>(std::max<std::int64_t>(1, within->step - begin));
     return static_cast<double>(within->epoch - 1) + static_cast<double>(step - begin) / length;
@@ -35,7 +36,7 @@ class Timeline {
   const std::vector<EpochReport>& epochs_;
 };
 
-// Every so manyth point, and the last one.
+// Returns every n-th point, and the last one.
 Points thinned(const Points& points) {
   const std::size_t stride = (points.size() + most_points - 1) / most_points;
   if (stride <= 1) return points;
@@ -45,8 +46,8 @@ Points thinned(const Points& points) {
   return kept;
 }
 
-// Each value becomes the mean of those around it: of as many before it as after it, but at the end, where there are
-// none after it. So the steep beginning of a loss stays where it is.
+// Returns the moving mean, centered except at the end of the curve. The window shrinks at the start, so that the steep
+// beginning of a loss is not shifted.
 Points smoothed(const Points& points) {
   const std::size_t reach = points.size() / smoothed_part / 2;
   std::vector<double> sums{0};

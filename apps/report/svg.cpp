@@ -17,11 +17,11 @@ constexpr double left_margin = 58, right_margin = 20, top_margin = 44, bottom_ma
 constexpr double plot_width = Chart::width - left_margin - right_margin,
                  plot_height = Chart::height - top_margin - bottom_margin;
 
-// Of curves, on light pages and on dark ones.
+// Colors of the curves, on light and on dark pages.
 constexpr const char* light_colours[] = {"#1f6fb4", "#d2561e", "#2e8b57", "#8e5bb5", "#a87b00", "#c2407c", "#158a99"};
 constexpr const char* dark_colours[] = {"#6cb2f0", "#ff9a66", "#62c68f", "#c49ce6", "#dcb648", "#f08cb9", "#4fc6d6"};
 
-// One axis: the values it spans, and where they lie on the chart.
+// One axis: its range of values and its position on the chart.
 struct Axis {
   double from, to;  // on the chart
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -29,14 +29,14 @@ struct Axis {
 
   void include(double value) { low = std::min(low, value), high = std::max(high, value); }
 
-  // Steps of 1, 2 or 5 times a power of ten: about so many, and none below the least.
+  // Sets the step to 1, 2 or 5 times a power of ten, for about `count` steps of at least `least`.
   void choose_step(double count, double least) {
     const double rough = std::max(least, (high - low) / count), magnitude = std::pow(10, std::floor(std::log10(rough)));
     for (const double factor : {1.0, 2.0, 5.0, 10.0})
       if ((step = factor * magnitude) >= rough * (1 - 1e-9)) break;
   }
 
-  // Widens the span to whole steps; to nought where all values are one.
+  // Widens the range to whole steps. If all values are equal, extends it to zero.
   void widen_to_steps() {
     if (!(low <= high)) low = 0, high = 1;
     if (high - low < 1e-12 * std::max(1.0, std::abs(high))) low = std::min(low, 0.0), high = std::max(high, 0.0);
@@ -46,7 +46,7 @@ struct Axis {
     high = std::ceil(high / step - 1e-9) * step;
   }
 
-  // Leaves the span as it is: a curve over it fills the chart.
+  // Leaves the range unchanged, so that a curve fills the chart.
   void take_whole_steps() {
     if (!(low <= high)) low = 0, high = 1;
     if (low == high) low -= 0.5, high += 0.5;
@@ -62,7 +62,7 @@ struct Axis {
   }
 };
 
-// Without the dust of floating point: 0.3, and not 0.30000000000000004.
+// Formats without rounding error: 0.3, not 0.30000000000000004.
 std::string tick_name(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e9) return format_count(std::llround(value));
   return format_number(std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr));
@@ -107,7 +107,7 @@ std::string draw(const Curve& curve, std::size_t colour, const Axis& x, const Ax
     points += fmt::format("{:.1f},{:.1f} ", last.first, last.second);
     ++count;
   }
-  if (curve.pale)  // an <svg> within another cuts what leaves it
+  if (curve.pale)  // a nested <svg> clips curves at its border
     return fmt::format(
         "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\">"
         "<polyline class=\"curve{4} pale\" points=\"{5}\"/></svg>",
@@ -118,8 +118,8 @@ std::string draw(const Curve& curve, std::size_t colour, const Axis& x, const Ax
   return fmt::format("<polyline class=\"curve{}\" points=\"{}\"/>", colour, points);
 }
 
-// The curves and their names above them. A curve without points still takes its colour, so that charts beside each
-// other keep theirs.
+// Draws the curves and their names above them. A curve without points still uses up its color, so that adjacent charts
+// use the same colors.
 std::string draw_all(const std::vector<Curve>& curves, const Axis& x, const Axis& y) {
   std::string svg;
   double name_at = left_margin;
@@ -156,7 +156,7 @@ std::string Chart::svg() const {
          axis_lines(*this, x, y) + draw_all(curves, x, y) + "</svg>";
 }
 
-// Pages that show a file as a picture tell it by this query alone whether they are dark.
+// Uses this media query only: it also works if the file is embedded as an image.
 std::string chart_style() {
   std::string day = "svg{--ink:#24292f;--paper:#fff;--faint:#24292f26;--strong:#24292f99",
               night = "svg{--ink:#e6edf3;--paper:#0d1117;--faint:#e6edf326;--strong:#e6edf399", curves;

@@ -6,27 +6,27 @@
 
 namespace twiddle {
 
-// Points to be joined by a line.
+// Points joined by a line.
 struct Curve {
   std::string name;
   std::vector<std::pair<double, double>> points;
-  bool pale = false;  // thin, without a name, in the colour of the next curve, and cut where it leaves that one's range
+  bool pale = false;  // thin, no name, in the color of the next curve, clipped to that curve's range
 };
 
-// Curves over one x axis, whose ticks are whole numbers. Points that are not finite are left out.
+// Curves over one x axis with integer ticks. Points that are not finite are omitted.
 struct Chart {
   static constexpr double width = 460, height = 280;
 
   std::string title, x_title = {}, y_title = {};
   std::vector<Curve> curves = {};
-  std::optional<std::pair<double, double>> x_span = {};  // as wide as the curves where it is not given
-  std::optional<double> mark = {};                       // a height that gets a line of its own
-  bool from_zero = false;                                // the y axis holds 0 whatever the curves do
+  std::optional<std::pair<double, double>> x_span = {};  // null: the range of the curves
+  std::optional<double> mark = {};                       // y value of a horizontal line; null: none
+  bool from_zero = false;                                // the y axis always includes 0
 
-  std::string svg() const;  // an <svg> element for a page that has chart_style()
+  std::string svg() const;  // returns an <svg> element for a page with chart_style()
 };
 
-// The colours and letters of charts and maps, on light pages and on dark ones; for a <style> element.
+// Returns CSS for a <style> element: colors and fonts of charts and maps, for light and dark pages.
 std::string chart_style();
 
 }  // namespace twiddle
