@@ -24,7 +24,7 @@
 namespace twiddle {
 namespace {
 
-// The learning rate over the epochs as a row of characters, the highest at '#'.
+// Returns the learning rate over the epochs as a row of characters; '#' is the maximum.
 std::string plot_schedule(const Config& config) {
   constexpr std::string_view heights = "_.-=+*#";
   constexpr int width = 48;
@@ -40,11 +40,11 @@ std::string plot_schedule(const Config& config) {
   return plot;
 }
 
-// Every image goes through the loader once, so that what is bad here is what is bad in training.
+// Reads every image once through the loader, so that it reports the same errors as training.
 void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment, bool print, CountedWork work) {
   LoaderOptions options = loader_options(experiment);
   options.batch_size = 64;
-  options.skip_bad = true;  // to count them all
+  options.skip_bad = true;  // counts all unreadable images instead of stopping at the first
   Loader loader(data, augment, options);
   const std::unique_ptr<Stream> stream = make_stream({});
   loader.start_epoch(*stream, 0);
@@ -58,7 +58,7 @@ void read_all(const Dataset& data, const Augment& augment, const Experiment& exp
   if (print) fmt::print("  {}; they will be skipped. The first: {}\n", count, first);
 }
 
-// One image shows whether data, network and loss fit.
+// Reads one image, which shows whether data, network and loss are compatible.
 void read_first(const Dataset& data, const Augment& augment, const Experiment& experiment) {
   LoaderOptions options = loader_options(experiment);
   options.batch_size = 1, options.workers = 0;
@@ -69,7 +69,7 @@ void read_first(const Dataset& data, const Augment& augment, const Experiment& e
   loader.next(batch);
 }
 
-// Updates of the whole run; 0 without training images.
+// Returns the number of updates of the whole run; 0 without training images.
 std::int64_t updates_of(const Experiment& experiment, const Dataset* data) {
   if (data == nullptr) return 0;
   const Config::Train& train = experiment.config.train;
@@ -90,7 +90,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   std::string data = "no data section";
   nlohmann::json result = {{"file", file}};
   std::vector<std::string> warnings;
-  std::string pixels;  // how they are distributed; empty: not known
+  std::string pixels;  // distribution of the pixel values; empty: unknown
   if (config.data.present) {
     OpenData opened = open_data(experiment);
     map_classes(experiment, {}, opened);
@@ -133,7 +133,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   return result;
 }
 
-// All files are checked, whatever the ones before had; the exit code is that of the first that failed.
+// Checks all files, even after a failure. The exit code is that of the first file that failed.
 int check(const Flags& flags, const std::vector<std::string>& files, bool all_images) {
   refuse_to_overwrite("--json", flags.json, files);
   const Interrupt interrupt;

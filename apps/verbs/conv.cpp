@@ -27,7 +27,7 @@ struct ConvArguments {
 
 constexpr int largest_size = 65536;
 
-// "2", or "2,1" for height and width.
+// Parses "2", or "2,1" for height and width.
 std::array<int, 2> pair(const char* flag, const std::string& text, int least) {
   const Validator error_of = whole_number_between(least, largest_size);
   const std::size_t comma = text.find(',');

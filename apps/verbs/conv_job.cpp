@@ -20,7 +20,7 @@
 namespace twiddle {
 namespace {
 
-// The arrays of the input file, held against what a convolution takes.
+// The arrays of the input file, checked against the operands of a convolution.
 class Inputs {
  public:
   explicit Inputs(const std::string& path) : path_(path), contents_(read_safetensors(path)) {
@@ -94,7 +94,7 @@ ConvProblem problem_of(const ConvJob& job, const Inputs& inputs) {
 }
 
 Timing time_runs(Stream& stream, int repeat, const std::function<void()>& run) {
-  run();  // makes plans and takes memory
+  run();  // untimed: creates plans and allocates memory
   Timing timing;
   for (int i = 0; i < repeat; ++i) timing.samples.push_back(time_in_a_row(stream, 1, run));
   return timing;
@@ -121,7 +121,7 @@ ConvReport run_conv(const ConvJob& job) {
   const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");
   const Tensor bias = inputs.tensor(stream, "bias"), grad_y = inputs.tensor(stream, "grad_output");
   std::map<std::string, Tensor> results;
-  // Runs a pass and keeps what it wrote under a name.
+  // Runs a pass and stores its result under a name.
   const auto run_pass = [&](ConvPass pass, ConvOperands operands, const Tensor& written, const std::string& name) {
     const ConvTuner::Choice& choice = tuner.choose(ctx, problem, pass);
     const ConvPlan& plan = *choice.plan;

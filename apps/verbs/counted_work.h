@@ -7,8 +7,8 @@
 
 namespace twiddle {
 
-// Work on many images, for who waits for it: how far it is, on standard error, where it takes longer than two seconds,
-// and then every ten. Ctrl-C and what else asks the process to end stops it at the next at().
+// Reports progress of work on many images to standard error, first after two seconds and then every ten. After Ctrl-C
+// or another request to stop, the next at() throws.
 class CountedWork {
  public:
   CountedWork(std::string doing, std::int64_t images, bool tells, const Interrupt& interrupt);  // "reading images"
@@ -22,12 +22,12 @@ class CountedWork {
   bool tells_;
   const Interrupt& interrupt_;
   Clock::time_point next_ = Clock::now() + std::chrono::seconds(2);
-  std::int64_t first_ = 0;  // images, after which the pace is reckoned: before them engines may have been measured
+  std::int64_t first_ = 0;  // images done before the pace is measured: they may include autotuning
   Clock::time_point first_done_;
 };
 
-// "reading images: 12,000 of 50,000, about 1:20 to go"
-// Without what is left where seconds_an_image is 0, not known.
+// Returns "reading images: 12,000 of 50,000, about 1:20 to go". Omits the remaining time if seconds_an_image is 0
+// (unknown).
 std::string counted_line(const std::string& doing, std::int64_t done, std::int64_t images, double seconds_an_image);
 
 }  // namespace twiddle

@@ -28,7 +28,7 @@ struct ClassScore {
   std::int64_t images = 0, right = 0, predicted = 0;
 };
 
-// Scores of the classes that have images or were predicted.
+// Returns the scores of the classes that have images or were predicted.
 std::vector<ClassScore> class_scores(const EvalResult& result, const std::vector<std::string>& names) {
   std::vector<ClassScore> scores;
   for (std::size_t label = 0; label < names.size(); ++label) scores.push_back({names[label], result.outside[label]});
@@ -68,7 +68,7 @@ nlohmann::json to_json(const std::vector<ClassScore>& scores) {
   return classes;
 }
 
-// Of labels that an image may have several of.
+// For multi-label data.
 void print_labels(const std::vector<EvalResult::LabelScore>& scores, const std::vector<std::string>& names) {
   TextTable table({"class", "images", "average precision"});
   for (std::size_t label = 0; label < scores.size(); ++label)
@@ -89,7 +89,7 @@ nlohmann::json to_json(const std::vector<EvalResult::LabelScore>& scores, const 
 EvalResult evaluate_advising(Context& ctx, const Experiment& experiment, Loader& loader, std::int64_t batch,
                              CountedWork& work) try {
   const auto cancelled = [&, done = std::int64_t(0)]() mutable {
-    work.at(std::exchange(done, loader.position()));  // this batch is read, and not measured yet
+    work.at(std::exchange(done, loader.position()));  // the loader has read this batch, but it is not evaluated yet
     return false;
   };
   return evaluate(ctx, *experiment.model.net, *experiment.loss, loader, 0, cancelled);

@@ -20,7 +20,7 @@ constexpr int warm_up_steps = 3, most_warm_up_steps = 12, most_steps = 10000, mo
 constexpr std::size_t least_samples = 10;
 constexpr double sample_ms = 30;
 constexpr double steady_variation = 0.01;
-constexpr double small_rate = 1e-6;  // an update costs the same at any rate; this one cannot diverge
+constexpr double small_rate = 1e-6;  // so small that training cannot diverge; the rate does not affect the time
 
 ConvPass pass_named(const std::string& part) {
   for (const ConvPass pass : every_pass)
@@ -28,7 +28,7 @@ ConvPass pass_named(const std::string& part) {
   throw Error(join("a convolution has no pass '", part, "'"));
 }
 
-// Labels, or zeros: no labels, or a black image.
+// Returns random class labels, or zeros: no labels or a black image.
 Tensor some_targets(Stream& stream, const Loss& loss, std::int64_t batch, Shape output) {
   if (loss.target() != TargetKind::label) {
     output.insert(output.begin(), batch);
@@ -57,7 +57,7 @@ IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& los
   model.net->initialize(ctx);
 }
 
-// Ranks have to make as many steps, so the first says how many.
+// Returns rank 0's number on all ranks, because all ranks must run the same number of steps.
 int IterationTimer::as_rank_0(int number) {
   return ranks_.size() == 1 ? number : unpack<int>(ranks_.gather(pack(number)).front());
 }
@@ -67,7 +67,7 @@ std::int64_t IterationTimer::allocated() const {
 }
 
 void IterationTimer::run(TrainStep& step) {
-  batch_.images.write();  // the same images over and over, but a step is not to find their spectra from the one before
+  batch_.images.write();  // invalidates spectra from the previous step, because the images stay the same
   step.run(batch_, small_rate);
 }
 
@@ -79,7 +79,8 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   IterationTimes warm;
   warm_up(step, warm);
   if (capture) warm.why_not_captured = step.why_not_captured();
-  // A step that finds other memory free than the one before may want more of it even now, seldom: then once more.
+  // Repeats the timing if a step allocated memory. That happens rarely, if a step finds a different amount of free
+  // memory than the previous one.
   for (int turn = 1;; ++turn) {
     IterationTimes times = warm;
     time_steps(step, seconds, steps, times);
@@ -87,8 +88,8 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   }
 }
 
-// The pool is full when a step took nothing more from the driver: where spectra fill their budget, those that a step
-// finds differ from those that it leaves, and that takes some steps.
+// Warms up until a step allocates nothing more from the driver. If spectra fill their budget, a step leaves other
+// spectra than it found. Then several steps pass before the pool is full.
 void IterationTimer::warm_up(TrainStep& step, IterationTimes& times) {
   std::int64_t before = 0;
   const auto still_fills = [&] { return any(ranks_, allocated() != before); };
@@ -104,12 +105,13 @@ void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, Iter
   Stream& stream = *ctx_.stream;
   stream.reset_peak();
   const auto run_step = [&] { run(step); };
-  // On a GPU many steps follow each other without a wait, as they do in training; exactly so many go one by one.
+  // On a GPU, a sample is many steps without synchronization, as in training. If `steps` is given, each step is a
+  // sample.
   if (steps == 0 && stream.device().kind != Device::Kind::cpu)
     times.steps_a_sample =
         as_rank_0(std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, run_step), 1e-3)), 1, 100));
   FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
-  if (spectra) spectra->reset_use();  // what was rehearsed until here is no part of a step
+  if (spectra) spectra->reset_use();  // excludes the warm-up
   const std::int64_t allocations = allocated(), waits = stream.synchronizations();
   const Clock::time_point end =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -143,7 +145,7 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
     for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
       if (entry.name != layer->name() || entry.part != part) continue;
       LayerTime row{entry.name, part, "", "", "", Timing{entry.milliseconds}.quantile(0.5)};
-      // A linear layer's backward pass is two products of the forward one's size; the one of bias and ReLU is none.
+      // A linear layer's backward pass is two products of the forward one's size. `backward_bias` is not a product.
       const bool product = row.pass != "backward_bias";
       const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
       row.flops = layer->flops() * products * static_cast<double>(batch_.images.dim(0));

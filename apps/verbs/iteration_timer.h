@@ -12,41 +12,43 @@ namespace twiddle {
 
 struct IterationTimes {
   Timing forward, backward, update, whole;
-  int warm_up = 0, steps_a_sample = 1;  // timed at once, in one interval between two events: the sample is their mean
-  bool steady = false;                  // the variation fell below 1 % before time was up
-  bool captured = false;                // the steps were replayed from a CUDA graph
-  std::string why_not_captured;         // why not, where that was asked for
-  std::size_t steps() const { return whole.samples.size() * static_cast<std::size_t>(steps_a_sample); }  // timed in all
-  std::int64_t allocations = 0, waits = 0;  // of the timed steps: memory asked of the system, waits for the device
-  MemoryUse memory;                         // at their end
-  FrequencyBuffers::Use spectra;            // of the timed steps; a replayed step asks for none
+  // steps_a_sample: steps timed in one interval between two events; the sample is their mean
+  int warm_up = 0, steps_a_sample = 1;
+  bool steady = false;           // the variation fell below 1 % before the time limit
+  bool captured = false;         // the steps were replayed from a CUDA graph
+  std::string why_not_captured;  // empty if captured or if capture was not requested
+  // all timed steps
+  std::size_t steps() const { return whole.samples.size() * static_cast<std::size_t>(steps_a_sample); }
+  std::int64_t allocations = 0, waits = 0;  // in the timed steps: allocations from the driver, device synchronizations
+  MemoryUse memory;                         // after the timed steps
+  FrequencyBuffers::Use spectra;            // in the timed steps; replayed steps are not counted
 };
 
-// A row of the second table: a layer and one of its passes.
+// A row of the second table: one pass of one layer.
 struct LayerTime {
-  std::string layer, pass, engine, plan;  // of a convolution; empty otherwise
-  std::string reason;                     // why that engine
+  std::string layer, pass, engine, plan;  // engine and plan of a convolution; otherwise empty
+  std::string reason;                     // why the engine was selected
   double milliseconds = 0, flops = 0;
   std::size_t workspace = 0;
-  double error = -1;  // against the direct sum; below 0: not measured
+  double error = -1;  // relative to the direct sum; less than 0: not measured
 };
 
-// Trains a network on random numbers, for the clock alone.
+// Trains a network on random numbers to measure its speed.
 class IterationTimer {
  public:
-  // `batch`: the images of this process. With ranks all of them must make the same calls.
+  // `batch`: the images of this process. All ranks must make the same calls.
   IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer, std::int64_t batch,
                  Communicator& ranks);
 
-  // Whole iterations without any timer inside a phase, until the median is steady, or for `seconds`, or `steps` of
-  // them; eager, or replayed from a graph where the device can. `together`: the ranks share each
-  // batch, which makes all that follows theirs.
+  // Times whole iterations until the median is steady, for at most `seconds`, or for exactly `steps` of them. There are
+  // no timers within a phase. `capture`: replays a CUDA graph if the device supports it, else runs eagerly. `together`:
+  // the ranks train on one batch, also in all later calls.
   IterationTimes whole_iterations(double seconds, int steps, bool capture, bool together = false);
-  // A few more iterations with a timer around each layer and pass.
+  // Times each layer and pass over a few more iterations.
   std::vector<LayerTime> layer_by_layer(int steps);
 
  private:
-  std::int64_t allocated() const;  // how often memory was asked of the system
+  std::int64_t allocated() const;  // number of allocations from the driver
   void run(TrainStep& step);
   void warm_up(TrainStep& step, IterationTimes& times);
   void time_steps(TrainStep& step, double seconds, int steps, IterationTimes& times);

@@ -11,7 +11,7 @@
 namespace twiddle {
 namespace {
 
-constexpr std::int64_t steps_between_reads = 100;  // every visit's marks are kept until they are read
+constexpr std::int64_t steps_between_reads = 100;  // every visit's events stay allocated until they are read
 constexpr std::size_t most_kept = 10000;
 
 }  // namespace
@@ -36,7 +36,7 @@ bool LayerProfile::wants_step(std::int64_t step) {
 
 void LayerProfile::on_step(const StepReport& report) {
   take();
-  if (report.batch == report.batches) profiler_.enable(false);  // what follows is the validation
+  if (report.batch == report.batches) profiler_.enable(false);  // excludes the validation that follows
 }
 
 void LayerProfile::on_epoch(const EpochReport& /*report*/) {

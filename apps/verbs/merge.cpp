@@ -42,7 +42,7 @@ std::vector<float> outputs(Context& ctx, const Sequential& net) {
   return net.forward(ctx, Variable(Tensor::from(*ctx.stream, shape, pixels))).value().to_vector(*ctx.stream);
 }
 
-// Relative L2.
+// Returns the relative L2 difference.
 double difference(const std::vector<float>& a, const std::vector<float>& b) {
   double apart = 0, all = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -52,7 +52,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(apart / all);
 }
 
-// The endings are not typed, so that files of these names may be others'.
+// Throws if the file exists. The user does not type the file name's extension, so an existing file may be unrelated.
 void require_new(const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(file, ignored)))

@@ -104,7 +104,7 @@ std::string layer_table(const Sequential& net) {
   return table.text();
 }
 
-// A short trial of a long schedule is no mistake, but its rates are not what the schedule is known for.
+// Does not fail if the warm-up lasts the whole run: that may be a short trial of a long schedule.
 std::string rates_text(const Config::Train& train) {
   const bool all_warm_up = train.schedule.warmup >= static_cast<double>(train.epochs);
   return join("learning rate ", format_number(train.learning_rate), ", ", train.schedule.describe(),

@@ -32,7 +32,8 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// The run folder that a weights file, a checkpoint folder or a run folder belongs to; empty where there is none.
+// Returns the run folder that contains a weights file or checkpoint folder, or that is the path; empty if there is
+// none.
 std::string run_folder_of(const std::string& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   for (int up = 0; up < 4 && !folder.empty(); ++up, folder = folder.parent_path())
@@ -40,7 +41,8 @@ std::string run_folder_of(const std::string& path) {
   return {};
 }
 
-// Every file that a config may have come from, or that it names: its paths are meant beside it, or from here.
+// Collects every file that a config may come from or refer to. Relative paths start at its folder or the working
+// directory.
 void collect_files(const ConfigNode& node, const fs::path& beside, std::vector<std::string>& files) {
   if (node.place.source) files.push_back(node.place.source->name);
   if (node.kind == ConfigNode::Kind::scalar) files.insert(files.end(), {node.text, (beside / node.text).string()});
@@ -55,7 +57,7 @@ void refuse_to_overwrite_inputs(const Flags& flags, const Config& config) {
   refuse_to_overwrite("--json", flags.json, files);
 }
 
-// That a GPU lies idle is to be seen, and not to stop the run.
+// Warns if device auto does not use the GPU. The run continues.
 void warn_where_passed_over(const std::string& device, const Flags& flags) {
   if (flags.verbosity < 0 || device != "auto" || parse_device(device).kind != Device::Kind::cpu) return;
   const std::string why = why_passed_over(look_at_gpu(0));
@@ -89,8 +91,8 @@ void prove_threads(int count) {
   end_them();
 }
 
-// Has OpenMP compute with so many threads; 0: with as many as it chooses. Throws an Error of kind device if this
-// process cannot have them at once: OpenMP's library would end it on the spot, from within the first computation.
+// Sets the number of OpenMP threads; 0: OpenMP's default. Throws an Error of kind device if this process cannot start
+// them. Otherwise the OpenMP library would abort it in the first computation.
 void use_threads(int count) {
   if (count > 0) omp_set_num_threads(count);
   prove_threads(omp_get_max_threads());
@@ -116,7 +118,8 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
   Experiment experiment =
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
   const Config& config = experiment.config;
-  if (config.threads > 0) omp_set_num_threads(config.threads);  // a plan of memory counts them, though none computes
+  // the memory plan depends on it, even if nothing is computed
+  if (config.threads > 0) omp_set_num_threads(config.threads);
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
     tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
                      format_count(omp_get_num_procs(), "core")));

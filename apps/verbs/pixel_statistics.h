@@ -7,8 +7,8 @@
 
 namespace twiddle {
 
-// A dataset, and mean and standard deviation of the pixels that have been read from it, as they were decoded: by
-// channel, in the units of `normalize` (1 = 255). Each image counts the same, whatever its size.
+// Wraps a dataset and computes mean and standard deviation of the decoded pixels read from it: by channel, in the units
+// of `normalize` (1 = 255). Each image has the same weight, whatever its size.
 class PixelStatistics : public Dataset {
  public:
   explicit PixelStatistics(const Dataset& dataset) : dataset_(dataset) {}
@@ -25,7 +25,7 @@ class PixelStatistics : public Dataset {
   const Dataset& dataset_;
   mutable std::mutex mutex_;
   mutable std::int64_t images_ = 0;
-  mutable std::vector<double> sums_, sums_of_squares_;  // of the images' means, by channel
+  mutable std::vector<double> sums_, sums_of_squares_;  // per channel, of the images' means
 };
 
 }  // namespace twiddle

@@ -8,10 +8,10 @@
 
 namespace twiddle {
 
-// engine  plan  ms  error  workspace  fate: every plan of a contest, the fastest first.
+// Returns a table of all benchmarked plans, the fastest first: engine  plan  ms  error  workspace  why it lost.
 std::string plan_table(const std::vector<Entrant>& entrants);
 void to_json(nlohmann::json& json, const Entrant& entrant);
-// median_ms, p10_ms, p90_ms and samples.
+// Writes median_ms, p10_ms, p90_ms and samples.
 nlohmann::json to_json(const Timing& timing);
 
 }  // namespace twiddle

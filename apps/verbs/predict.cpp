@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// The images of a command line, and what was skipped in its folders: these stand for the images in them, in the order
-// of their names.
+// Returns the images of a command line and the number of files skipped in its folders. A folder is replaced by its
+// images in the order of their names.
 FoundImages expand(const std::vector<std::string>& given) {
   FoundImages all;
   for (const std::string& path : given) {
@@ -55,7 +55,7 @@ bool has_eval_augment(const ConfigNode& tree) {
   return data != nullptr && data->find("eval_augment") != nullptr;
 }
 
-// A trained network, ready to say something of pictures.
+// A trained network that predicts classes or images.
 class Predictor {
  public:
   explicit Predictor(Trained trained)
@@ -71,7 +71,7 @@ class Predictor {
 
   TargetKind target() const { return experiment_.loss->target(); }
 
-  // A share for each class: of all, or of each for itself where a picture may have several.
+  // Returns one probability per class: softmax over all classes, or a sigmoid per class if a picture may have several.
   std::vector<float> probabilities(const std::string& file) {
     const Tensor scores = output(file);
     const bool one = target() == TargetKind::label;
@@ -81,12 +81,12 @@ class Predictor {
     return shares;
   }
 
-  // The image that the network makes of a picture.
+  // Returns the network's output image.
   Image image(const std::string& file) {
     return experiment_.data.val_augment->picture(values_of(output(file), file).data());
   }
 
-  // Said once, for training and eval refuse such pictures.
+  // Reported once, because training and eval reject such pictures.
   std::string note_on_sizes() const {
     if (resized_ == 0) return {};
     return fmt::format(
@@ -103,7 +103,7 @@ class Predictor {
   Tensor output(const std::string& file) {
     const Config::Data& data = experiment_.config.data;
     Image image = read_image(file, static_cast<int>(input_.at(0)), data.max_pixels, data.orient);
-    // Where the config has no steps for it, a picture is brought to the size that the network reads.
+    // Without eval_augment, resize to the network's input size.
     const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
     if (!has_steps_ && (image.height != height || image.width != width)) {
       image = resized(image, height, width);
@@ -143,8 +143,8 @@ struct PredictArguments {
   double threshold = 0.5;
 };
 
-// The classes of a picture by falling probability: the first five, or all from the threshold on where it may have
-// several.
+// Returns the classes in order of falling probability: the first five, or all above the threshold for multi-label
+// networks.
 nlohmann::json name_picture(Predictor& predictor, const std::string& file, double threshold, std::string& line) {
   const std::vector<float> probabilities = predictor.probabilities(file);
   std::vector<std::size_t> order(probabilities.size());
@@ -163,7 +163,7 @@ nlohmann::json name_picture(Predictor& predictor, const std::string& file, doubl
   return {{"file", file}, {predictor.target() == TargetKind::label ? "top" : "labels", classes}};
 }
 
-// Writes the image that the network makes of a picture into a folder, under the picture's name where that is free.
+// Writes output images to a folder, each under its picture's name if that is not used yet.
 class ImageWriter {
  public:
   ImageWriter(const std::string& folder, const std::vector<std::string>& pictures) : folder_(folder) {
@@ -175,7 +175,7 @@ class ImageWriter {
     std::string name = fs::path(picture).stem().string();
     while (!taken_.insert(name).second) name += "_";
     const std::string path = (folder_ / (name + ".png")).string();
-    if (pictures_.count(fs::weakly_canonical(path)) > 0)  // this one or one that is read later
+    if (pictures_.count(fs::weakly_canonical(path)) > 0)  // an input that was read or will be
       throw Error(ErrorKind::config, "--images: '" + printable(path) + "' is read here; name another folder");
     const std::vector<std::uint8_t> png = encode_png(image);
     write_file_atomically(path, std::string(png.begin(), png.end()));

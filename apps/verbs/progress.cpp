@@ -14,12 +14,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// 3,910 but 47.2: a rate with as many digits as tell something.
+// Prints only significant digits of a rate: 3,910 but 47.2.
 std::string format_rate(double rate) {
   return rate < 100 ? fmt::format("{:.1f}", rate) : format_count(static_cast<std::int64_t>(std::llround(rate)));
 }
 
-// Of several ranks the one that waits longest, which is the one that the others wait for.
+// With several ranks, returns the longest wait, because the other ranks wait for that rank.
 std::string text_of(const DataWait& wait) {
   const std::string share = fmt::format("{:.0f}%", 100 * wait.largest());
   return wait.is_of_several() ? fmt::format("{} (rank {})", share, wait.rank_of_largest()) : share;
@@ -80,7 +80,7 @@ void Progress::on_not_captured(const std::string& why) {
 std::string bar_line(const StepReport& report, std::int64_t epochs, int width) {
   const std::string before = fmt::format("epoch {}/{} [", report.epoch, epochs);
   const std::string after = fmt::format("] {}/{}  {}", report.step_of_epoch, report.steps_of_epoch, facts(report));
-  // The bar gives way first, then the end of the line.
+  // On a narrow terminal, shortens the bar first, then the end of the line.
   const int cells = std::clamp(width - 1 - static_cast<int>(before.size() + after.size()), 6, 20);
   const double share = report.steps_of_epoch > 0
                            ? static_cast<double>(report.step_of_epoch) / static_cast<double>(report.steps_of_epoch)

@@ -7,11 +7,12 @@
 
 namespace twiddle {
 
-// Shows a run as it goes: on a terminal a bar redrawn in place, elsewhere a plain line now and then; a table row an
-// epoch.
+// Shows the progress of a run: on a terminal a bar redrawn in place, elsewhere periodic plain lines. Prints one table
+// row per epoch.
 class Progress : public TrainObserver {
  public:
-  Progress(Console& console, std::int64_t epochs, std::vector<Metric> validated);  // empty: no validation
+  // `validated`: empty if there is no validation
+  Progress(Console& console, std::int64_t epochs, std::vector<Metric> validated);
   bool wants_step(std::int64_t step) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
@@ -29,8 +30,8 @@ class Progress : public TrainObserver {
 };
 
 std::string bar_line(const StepReport& report, std::int64_t epochs, int width);
-std::string plain_line(const StepReport& report);  // the epoch in the table's column
-// With a column for each metric of the validation.
+std::string plain_line(const StepReport& report);  // aligned to the table's epoch column
+// One column per validation metric.
 std::string table_header(const std::vector<Metric>& validated);
 std::string table_row(const EpochReport& report, const std::vector<Metric>& validated);
 std::string skipped_line(std::int64_t count);  // "3 images could not be read and were left out"

@@ -12,8 +12,8 @@
 namespace twiddle {
 namespace {
 
-// Wide tables scroll within their frames, and shrink where they are printed. Text stands at the left, numbers at the
-// right.
+// Wide tables scroll within their frames on screen and shrink in print. Text is left-aligned, numbers are
+// right-aligned.
 constexpr const char* style = R"(
 :root { color-scheme: light dark; --line: #8884 }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em }

@@ -10,7 +10,7 @@
 
 namespace twiddle {
 
-// What report.html shows of a run.
+// The content of report.html.
 struct Report {
   struct Picture {
     Image image;
@@ -20,23 +20,23 @@ struct Report {
   std::vector<Fact> facts;
   std::string config;  // YAML
   History history;
-  std::string examined;                           // which weights made these mistakes: "epoch 5"
-  std::vector<Picture> filters, mistakes, worst;  // worst: of images with several labels
-  std::vector<std::vector<Picture>> restored;     // of images made of images: input, output and what was wanted
+  std::string examined;                           // the weights that made these mistakes: "epoch 5"
+  std::vector<Picture> filters, mistakes, worst;  // worst: only for multi-label data
+  std::vector<std::vector<Picture>> restored;     // for image-to-image networks: input, output and target
   std::vector<std::string> classes;
   std::shared_ptr<const EvalResult> validation;  // null: none
   std::vector<LayerFacts> layers;
 };
 
-// One page that needs nothing from outside: curves as SVG, pictures as data URIs.
+// Returns one self-contained page: curves as SVG, pictures as data URIs.
 std::string report_html(const Report& report);
 
-// Where a run is kept, and how and when this process was started.
+// The folder of a run, with the command line and start time of this process.
 struct RunOrigin {
   std::string folder, command, started;
 };
 
-// Everything about a run as it stands; `validation` may be null.
+// Collects the current state of a run; `validation` may be null.
 Report make_report(const Config& config, Trainer& trainer, const RunOrigin& origin, History history,
                    const ValidatedEpoch* validation);
 

@@ -60,7 +60,7 @@ void print_whole(const IterationTimes& times, std::int64_t batch) {
   fmt::print("\n");
 }
 
-// "cudnn: fft_tiling"; what would make the table too wide is told in the JSON alone.
+// Returns "cudnn: fft_tiling". Truncates long plan names; the JSON has them in full.
 std::string engine_text(const LayerTime& row) {
   if (row.engine.empty()) return "-";
   constexpr std::size_t widest = 24;
@@ -136,7 +136,7 @@ nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std
           {"layers", rows}};
 }
 
-// What a step on a GPU is meant to do without, once it has run a few times.
+// Throws an Error if steps after the warm-up allocated memory or synchronized a GPU.
 void check_free_running(const IterationTimes& times) {
   if (times.allocations > 0 || times.waits > 0)
     throw Error(join("the timed steps asked the driver for memory ", times.allocations,
@@ -149,7 +149,7 @@ std::string length_text(const TimeArguments& arguments) {
                              : format_number(arguments.seconds) + " s at most after the warm-up";
 }
 
-// What comes next may take long; what came before is shown until then.
+// Flushes the output so far, because the next phase may take long.
 void tell_phase(const Flags& flags, const std::string& phase) {
   std::fflush(stdout);
   if (flags.verbosity >= 0) tell("timing " + phase + " ...\n");
@@ -199,9 +199,9 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
   return 0;
 }
 
-// What several ranks come to, beside one of them alone with the same share of the batch.
+// Times of several ranks, compared with one rank on the same batch per rank.
 struct SharedTimes {
-  double alone, together, computing;  // ms: computing is forward, backward, and a rank's share of the update
+  double alone, together, computing;  // ms; computing: forward, backward, and the update of one rank's shard
 
   SharedTimes(const IterationTimes& one, const IterationTimes& all, int ranks)
       : alone(one.whole.quantile(0.5)),

@@ -40,7 +40,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// The table is for a file that was made for another network.
+// Shows the table only if the file was made for another network.
 void show_weights(Console& console, const TakenWeights& weights, const std::string& file) {
   console.line(fmt::format("weights  {}: {} of {} taken", printable(file),
                            format_count(static_cast<std::int64_t>(weights.taken())),
@@ -63,8 +63,8 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
   console.line("");
 }
 
-// Tells once, when the first step has chosen them, which engines the convolutions got, and why: on the terminal where
-// something was measured for it, else in the log file.
+// After the first step has selected them, reports once which engines the convolutions use, and why. Prints to the
+// terminal if any was benchmarked, else to the log file only.
 class EngineTeller : public TrainObserver {
  public:
   EngineTeller(Console& console, const Model& model, std::int64_t batch)
@@ -100,7 +100,7 @@ class EngineTeller : public TrainObserver {
   bool told_ = false;
 };
 
-// Minds the run folder: from the first step on there is something in it to keep, and where it is gone the run stops.
+// Keeps the run folder from the first step on, and stops the run after an epoch if the folder is missing.
 class FolderKeeper : public TrainObserver {
  public:
   FolderKeeper(NewFolder& folder, const RunLock& lock) : folder_(folder), lock_(lock) {}
@@ -115,7 +115,7 @@ class FolderKeeper : public TrainObserver {
   const RunLock& lock_;
 };
 
-// What `on_error: skip` left out: how many, and the first few by name.
+// Shows the images that `on_error: skip` skipped: the count, and the first few names.
 void show_skipped(Console& console, const Trainer& trainer) {
   if (trainer.skipped() == 0) return;
   constexpr std::size_t shown = 3;
@@ -154,7 +154,7 @@ std::string stopped_early_line(const Trainer& trainer) {
                      state.best_epoch);
 }
 
-// What a run came to, as a result on standard output; the log file has it, too.
+// Shows the results of a run on standard output and in the log file.
 void show_results(Console& console, const Trainer& trainer, const std::string& run_folder) {
   const RunState& state = trainer.state();
   const fs::path best = fs::path(run_folder) / "best.safetensors";
@@ -169,7 +169,7 @@ void show_results(Console& console, const Trainer& trainer, const std::string& r
   fmt::print("{}\n", text);
 }
 
-// Commands that work with this run.
+// Returns commands for this run.
 std::string next_line(const Flags& flags, const Trainer& trainer, const std::string& run_folder) {
   const std::string program = shell_word(flags.program), run = shell_word(run_folder);
   const std::string predict = fmt::format("{} predict {} PICTURE", program, run);
@@ -186,18 +186,18 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
     const std::string saved = printable(fmt::format("saved step {}. Resume: {} train --resume {}", trainer.state().step,
                                                     shell_word(flags.program), shell_word(run_folder)));
     console.line(saved);
-    if (flags.verbosity < 0) tell(saved + "\n");  // the answer to a request, which --quiet does not silence
+    if (flags.verbosity < 0) tell(saved + "\n");  // printed even with --quiet: it answers the user's Ctrl-C
     return Interrupt::exit_code;
   }
   if (trainer.stopped_early()) console.line(stopped_early_line(trainer));
   console.line(fmt::format("done in {}", format_duration(seconds)));
-  if (flags.json == "-") return 0;  // the JSON is all that goes to stdout
+  if (flags.json == "-") return 0;  // standard output is JSON only
   show_results(console, trainer, run_folder);
   console.line(printable(next_line(flags, trainer, run_folder)));
   return 0;
 }
 
-// A rank other than 0: it trains and says nothing.
+// Trains on a rank other than 0, without output.
 int follow(Run& run, Trainer& trainer) {
   const Trainer::End end = trainer.run({}, run.interrupt.stop());
   return end == Trainer::End::interrupted ? Interrupt::exit_code : 0;
@@ -251,12 +251,12 @@ int lead(Run& run, Trainer& trainer, const std::string& hosts) {
   } catch (const Error& error) {
     console.log(join("error: ", error.what()));
     report.write();
-    lock->check_folder();  // where it is gone, that is the cause
+    lock->check_folder();  // a missing folder is the cause of the error
     throw;
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const bool interrupted = end == Trainer::End::interrupted;
-  new_folder.keep();  // a run that was stopped before its first step is saved, too
+  new_folder.keep();  // also saves a run that was stopped before its first step
   report.write();
   write_results(flags, trainer, run_folder, metrics.history(), seconds, interrupted);
   if (profile) console.line(profile->table());
@@ -291,7 +291,7 @@ int start_run(Run& run) {
   return train(run, std::move(experiment));
 }
 
-// The lock comes first: a process that is about to end may yet save.
+// Locks the folder before reading it: a process that is about to exit may still save a checkpoint.
 int resume_run(Run& run) {
   gather_or_fail(*run.ranks, [&] {
     const std::string run_folder = run_folder_to_resume(run.arguments.resume);

@@ -14,8 +14,8 @@ namespace twiddle {
 
 namespace {
 
-// The experiment, with what it tells going to the console, the log file and all. Ctrl-C stops its search, and its
-// measuring if it trains alone; several ranks stop that together.
+// Opens the experiment; its messages go to the console and the log file. Ctrl-C stops the image search. It stops
+// autotuning only with a single rank, because several ranks must stop together.
 Experiment open_for_training(const std::string& path, const Run& run) {
   const auto tell = [&console = run.console](const std::string& text) { console.line(text); };
   const auto stop = [&interrupt = run.interrupt] { return interrupt.stop().load(); };
@@ -30,11 +30,11 @@ Experiment open_for_training(const std::string& path, const Run& run) {
   return experiment;
 }
 
-// As it is on disk, for a thread that must not look at the trainer.
+// Returns the last checkpoint on disk. Does not use the trainer, because another thread may be training.
 std::string last_checkpoint_in(const std::string& run_folder) try {
   return find_resume_point(run_folder).checkpoint;
 } catch (const Error&) {
-  return "";  // there is none yet
+  return "";  // no checkpoint yet
 }
 
 }  // namespace

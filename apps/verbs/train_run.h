@@ -17,31 +17,31 @@ namespace twiddle {
 struct TrainArguments {
   std::string config, resume, weights;
   std::int64_t limit_batches = 0;
-  int gpus = 0;  // processes to start, one a GPU; 0: this one alone
+  int gpus = 0;  // processes to start, one per GPU; 0: only this one
   bool overfit_batch = false, print_config = false, no_graph = false, profile = false;
 };
 
-// A run about to begin, in a folder that is this process's own: rank 0's.
+// A run before it starts. Rank 0 owns the run folder.
 struct Run {
   const Flags& flags;
   const TrainArguments& arguments;
   std::shared_ptr<Communicator> ranks;
   Console& console;
   const Interrupt& interrupt;
-  ResumePoint place = {};  // without a checkpoint: it begins anew
+  ResumePoint place = {};  // no checkpoint: a new run
   NewFolder new_folder = {};
   std::optional<RunLock> lock = {};
 
   bool leads() const { return ranks->rank() == 0; }
 };
 
-// The experiment of the config at `path`, the same on all ranks, each of which reads it by itself.
+// Opens the experiment of the config at `path`. Each rank reads the file; throws if the configs differ.
 Experiment open_on_ranks(const std::string& path, const Run& run);
-// On all ranks; what they begin with must be the same.
+// Collective. Throws if the initial states differ between ranks.
 std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment);
 
 // While it lives: if a stop is requested while this rank waits for others, reports that once, with the last checkpoint.
-// The others may be busy with their batch, or have exited; then this rank is about to be ended, too.
+// The other ranks may be busy with their batch or may have exited; in the latter case this rank is about to be stopped.
 class TellerWhileWaiting {
  public:
   TellerWhileWaiting(Run& run, const Trainer& trainer);

@@ -24,7 +24,7 @@ struct TuneArguments {
   bool retune = false, plans = false;
 };
 
-// What was chosen for one pass of one layer.
+// The selected plan for one pass of one layer.
 struct Tuned {
   std::string layer, problem_text;
   ConvProblem problem;
@@ -108,7 +108,7 @@ bool is_kept(const ConvTuner& convolutions) {
          convolutions.cache().write_failure().empty();
 }
 
-// What became of the choices.
+// Returns whether and where the plans were stored.
 std::string fate(const ConvTuner& convolutions) {
   const std::string& engine = convolutions.policy().engine;
   if (!convolutions.measures(engine)) return "not kept: `engine: " + printable(engine) + "` names the plan";
@@ -138,7 +138,8 @@ int tune(Flags flags, const TuneArguments& arguments) {
                to_string(config.input), to_string(config.convolution.precision), printable(engine),
                format_bytes(config.convolution.workspace_limit), device);
   std::fflush(stdout);
-  static_cast<void>(recall_choices(model, ctx.stream->device(), batch));  // so that what is left can be told
+  // loads cached plans, so that only missing ones are measured
+  static_cast<void>(recall_choices(model, ctx.stream->device(), batch));
   const std::vector<Tuned> rows = tune_model(ctx, model, batch, flags.verbosity >= 0);
   if (text) {
     print(rows);

@@ -9,23 +9,24 @@ namespace twiddle {
 
 class VerbOptions;
 
-// What the flags that several verbs share came to.
+// The values of the flags that several verbs share.
 struct Flags {
-  std::vector<Override> overrides;  // `--set key=value` and the flags that stand for a key, in the order given
+  std::vector<Override> overrides;  // `--set key=value` and the flags for a config key, in the order given
   std::string json;                 // --json FILE; empty: none
   int verbosity = 0;                // -q: -1, -v: 1
-  std::string program = "twiddle";  // as it was called: "./twiddle"
-  std::string command;              // the whole command line, as a shell would read it
-  std::string own;                  // the flags of the verb alone, a line each; values, but for names of files
+  std::string program = "twiddle";  // as typed: "./twiddle"
+  std::string command;              // the whole command line, quoted for a shell
+  std::string own;                  // the flags of this verb, one per line, with values other than file names
 
-  std::string value(const std::string& key, const std::string& fallback = {}) const;  // the last override of `device`
+  // the last override of a key such as `device`
+  std::string value(const std::string& key, const std::string& fallback = {}) const;
 };
 
-// What a verb does once the command line is read. It returns the program's exit code; an Error's kind is one, too.
+// Runs a verb after the command line is parsed. Returns the program's exit code; so does an Error's kind.
 using Action = std::function<int()>;
 
-// A verb is one file with one such function: it declares the verb's own options and arguments and returns what to run.
-// Shared flags need no declaration: main.cpp lists each verb with the groups of flags it takes.
+// Each verb is one file with one such function. It declares the verb's own options and arguments and returns the
+// action. Shared flags need no declaration: main.cpp lists each verb with its groups of flags.
 using AddVerb = std::function<Action(VerbOptions& verb, const Flags& flags)>;
 
 Action add_train(VerbOptions& verb, const Flags& flags);
