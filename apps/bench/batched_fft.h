@@ -18,11 +18,11 @@
 //   fft->inverse(spectra.get(), planes);                        // the same planes, but for rounding
 namespace twiddle {
 
-// Where the bins of a batch lie: interleaved complex numbers without gaps.
+// Layout of a batch's bins: interleaved complex numbers without gaps.
 enum class BinLayout : std::uint8_t {
-  plane_major,      // [plane][row][bins 0 .. width / 2 of the row]: as cuFFT's R2C and NumPy's rfft and rfft2 give them
+  plane_major,      // [plane][row][bins 0 .. width / 2 of the row]: as in cuFFT's R2C and NumPy's rfft and rfft2
   frequency_major,  // [row][bins 0 .. width / 2 of the row][plane]
-  packed,           // [bin][plane], and of bins that are each other's conjugates but one: see bin_place()
+  packed,           // [bin][plane], with one bin of each conjugate pair: see bin_place()
 };
 std::string_view to_string(BinLayout layout);  // "plane-major"
 
@@ -37,43 +37,46 @@ std::string to_string(const FftBatch& batch);  // "4,096 planes of 32x32, packed
 TWIDDLE_HD std::int64_t bins_of(const FftBatch& batch);  // of one plane
 std::size_t plane_bytes(const FftBatch& batch);          // of all planes
 std::size_t spectrum_bytes(const FftBatch& batch);       // of all bins
-Planes planes_of(const FftBatch& batch);                 // as a SpectralTransform takes them, each one tile
+Planes planes_of(const FftBatch& batch);                 // for a SpectralTransform, one tile per plane
 
-// Which of a batch's complex numbers is the bin at (row, column <= width / 2) of a plane.
+// Returns the index of the complex number that stores the bin at (row, column <= width / 2) of a plane.
 struct BinPlace {
   std::int64_t index = 0;
-  bool conjugate = false;  // the bin is the number's conjugate
+  bool conjugate = false;  // the bin is the conjugate of the stored number
 };
 TWIDDLE_HD BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column);
 
-// Transforms of one batch, in order on one stream, which they may be captured on once they have run. All memory is
-// aligned to 16 bytes.
+// Transforms one batch, in order on one stream. After the first run, it can be captured on that stream. All memory must
+// be 16-byte aligned.
 class BatchedFft {
  public:
   explicit BatchedFft(const FftBatch& batch) : batch_(batch) {}
   virtual ~BatchedFft() = default;
   const FftBatch& batch() const { return batch_; }
-  // sum of x e^(-2 pi i ...), not divided by anything.
+  // Computes the unscaled sum of x e^(-2 pi i ...).
   virtual void forward(const float* planes, void* spectra) = 0;
-  // Of bins that are those of real planes. Divided by the points of a plane, so that it undoes forward().
+  // Expects bins of real planes. Divides by the number of points of a plane, so that it inverts forward().
   virtual void inverse(const void* spectra, float* planes) = 0;
 
  private:
   FftBatch batch_;
 };
 
-// Rows of 2 .. 256 points, plane- or frequency-major: powers of two, 10, 12, 14, 18, 20, 24, 28, 30, 36, 40 and 48.
-// Planes of those up to 64 x 64, plane-major or packed, square or with one side twice the other (8 x 32 and 16 x 64,
-// too); of 128 x 128 and 256 x 256, plane- or frequency-major: these take two steps, by way of memory as large as the
-// spectra, but for many of 128 x 128 plane-major. Throws for any other, and where the stream's device is no GPU.
+// Supports these sizes:
+// - rows of 2 .. 256 points, plane- or frequency-major: powers of two, 10, 12, 14, 18, 20, 24, 28, 30, 36, 40 and 48
+// - planes of those sizes up to 64 x 64, plane-major or packed: square, with one side twice the other, 8 x 32 and 16 x
+//   64
+// - planes of 128 x 128 and 256 x 256, plane- or frequency-major
+// The last group runs in two launches and needs as much memory as the spectra. The exception is a large batch of 128 x
+// 128 planes, plane-major. Throws for other sizes, and if the stream's device is not a GPU.
 std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& batch);
 
-// The same by cuFFT, for comparison: of any size, but for the packed layout. Its inverse is not divided by the points,
-// and overwrites the spectra.
+// Uses cuFFT, for comparison: any size, but not the packed layout. Its inverse is not scaled and overwrites the
+// spectra.
 std::unique_ptr<BatchedFft> make_cufft_batch(Stream& stream, const FftBatch& batch);
 
-// The same by the sums that define it, in double, one thread a sum: what the others are held to. Of rows and planes of
-// up to 65,536 points a side, packed ones of even height; on a CPU, too.
+// The reference for the other transforms: evaluates the defining sums in double, one thread per sum. Supports up to
+// 65,536 points per side, and packed planes of even height. Also runs on a CPU.
 std::unique_ptr<BatchedFft> make_plain_fft(Stream& stream, const FftBatch& batch);
 
 TWIDDLE_HD inline std::int64_t bins_of(const FftBatch& batch) {
@@ -82,7 +85,7 @@ TWIDDLE_HD inline std::int64_t bins_of(const FftBatch& batch) {
   return 2 * half_row + std::int64_t(batch.height / 2 - 1) * batch.width;
 }
 
-// Packed: rows 0 and height / 2, of which a half tells all; then rows 1 .. height / 2 - 1, whole.
+// Packed: half of rows 0 and height / 2, which are symmetric; then rows 1 .. height / 2 - 1 in full.
 TWIDDLE_HD inline BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column) {
   const int half_row = batch.width / 2 + 1;
   std::int64_t bin = std::int64_t(row) * half_row + column;

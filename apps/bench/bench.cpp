@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Options that only some benchmarks take.
+// Options of some benchmarks only.
 enum : unsigned {
   layers = 1,
   networks = 2,
@@ -68,7 +68,7 @@ struct BenchArguments {
   BenchRequest request;
 };
 
-// The value called `name` among those that to_string names.
+// Returns the value whose to_string() is `name`.
 template <class Value>
 Value named(const char* what, const std::string& name, std::initializer_list<Value> values) {
   std::vector<std::string> known;
@@ -128,7 +128,7 @@ int run_alone(const Bench& bench, const BenchArguments& arguments, const Flags& 
                describe(options.device), to_string(options.precision), format_bytes(options.workspace_limit), version(),
                commit(), compiler(),
                cpu && (bench.takes & ranks) == 0 ? "On a CPU, by its engines; the papers' times are of GPUs.\n" : "");
-  std::fflush(stdout);  // what follows may take minutes
+  std::fflush(stdout);  // before the benchmark, which may take minutes
   const BenchResult result = bench.run(request);
   Json json = {{"bench", bench.name}};
   if (result.measured_on.empty())
@@ -144,7 +144,7 @@ int run_alone(const Bench& bench, const BenchArguments& arguments, const Flags& 
   return 0;
 }
 
-// Rank 0 prints and writes, as one process does.
+// Only rank 0 prints and writes files.
 int run_on(const std::shared_ptr<Communicator>& all, const Bench& bench, const BenchArguments& arguments,
            const Flags& flags, BenchRequest request) {
   request.ranks = all;

@@ -15,8 +15,8 @@ constexpr int sizes_in_mb[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 600};
 constexpr int samples = 5;
 constexpr double ms_of_a_sample = 20;
 
-// What ranks do with their gradients and weights: the bytes that each has to send and receive, as a share of S, are
-// those of a ring, n - 1 of n parts, twice for a whole sum.
+// The collectives for gradients and weights. Each rank sends and receives (n - 1) / n of the bytes per half, as in a
+// ring; an all-reduce has two halves.
 struct Collective {
   const char* name;
   void (Communicator::*run)(Stream& stream, float* values, std::int64_t count);
@@ -26,7 +26,7 @@ constexpr Collective collectives[] = {{"sum", &Communicator::all_reduce, 2},
                                       {"scatter", &Communicator::reduce_scatter, 1},
                                       {"gather", &Communicator::all_gather, 1}};
 
-// All ranks must make the same calls, so rank 0 says how many fit into a sample.
+// Returns rank 0's number of calls per sample, because all ranks must make the same calls.
 int calls_of_a_sample(Communicator& ranks, double ms) {
   const int own = std::clamp(static_cast<int>(ms_of_a_sample / std::max(ms, 1e-3)), 1, 1000);
   return std::stoi(ranks.gather(std::to_string(own)).front());

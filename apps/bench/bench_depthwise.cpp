@@ -10,11 +10,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The passes of one layer by one engine, or each by the engine that is fastest.
+// The passes of one layer by one engine, or by the fastest engine for each pass.
 struct DepthwiseSum {
   std::string engine;
   std::vector<const BenchRow*> passes = {};
-  bool in_step = false;  // as the passes follow each other, where they share spectra
+  bool in_step = false;  // use the times of consecutive passes that share spectra
 
   bool complete(std::size_t asked) const { return passes.size() == asked; }
   double time_of(const BenchRow& row) const {
@@ -42,7 +42,8 @@ std::vector<DepthwiseSum> sums_of(const std::vector<BenchRow>& rows) {
   return sums;
 }
 
-// Pass by pass, each by itself, or one engine for all, whose passes share what they can.
+// Returns the faster of two choices: the fastest engine for each pass, or one engine for all passes, which then share
+// spectra.
 DepthwiseSum fastest_of(const std::vector<BenchRow>& rows, const std::vector<ConvPass>& passes,
                         const std::vector<DepthwiseSum>& sums) {
   DepthwiseSum fastest{.engine = "fastest"};
@@ -59,7 +60,7 @@ DepthwiseSum fastest_of(const std::vector<BenchRow>& rows, const std::vector<Con
   return fastest;
 }
 
-// What a pass cannot do without: x and y, once each.
+// Returns the minimum traffic of a pass: x and y, once each.
 double bytes_of(const ConvProblem& problem) {
   return 4. * static_cast<double>(count_of(problem.input_shape()) + count_of(problem.output_shape()));
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One problem of section 5.4 of Vasilache et al. 2014: both engines at the three passes.
+// One problem of section 5.4 of Vasilache et al. 2014: both engines in the three passes.
 struct Race {
   int size, planes;
   double cufft_ms[3] = {}, fbfft_ms[3] = {};

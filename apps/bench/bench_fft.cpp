@@ -17,14 +17,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Sizes of one kind, of which one table is shown each way.
+// Sizes of one kind, with one table per direction.
 struct Series {
   const char* part;
   bool planes;
   BinLayout layout;
   std::vector<int> points;
   bool drawn;
-  std::optional<int> missing = {};  // of planes as a convolution has them; else they are whole, and nothing is added
+  std::optional<int> missing = {};  // rows and columns that a convolution pads with zeros; null: whole planes, no bias
 
   FftBatch batch(int n, std::int64_t count) const {
     const bool two_steps = planes && n > 64;
@@ -56,7 +56,7 @@ std::vector<Series> series_of(bool gpu) {
           {"conv", true, BinLayout::packed, whole, false, 1}};
 }
 
-// Throws where a part is not known, or a GPU's alone.
+// Throws if a part is unknown, or needs a GPU.
 void check_parts(const std::vector<std::string>& parts, bool gpu) {
   const std::vector<std::string> known{"1d", "2d", "even", "conv"};
   for (const std::string& part : parts) {
@@ -84,12 +84,12 @@ const char* name_of(bool inverse) {
   return inverse ? "C2R" : "R2C";
 }
 
-// 1,234 and 12 but 3.4 and 0.012: two digits tell something of any rate.
+// Prints at least two significant digits: 1,234 and 12 but 3.4 and 0.012.
 std::string format_gigabytes(double rate) {
   return rate < 9.95 ? fmt::format("{:#.2g}", rate) : format_count(std::llround(rate));
 }
 
-// GB/s, their share of a copy's, and how many times as fast as the vendor's, where there is such a thing.
+// Returns GB/s, the percentage of a copy's rate, and the speed-up over the vendor's library if measured.
 std::string cell_of(const FftRow* row, double copy) {
   if (row == nullptr) return "";
   if (row->milliseconds <= 0) return "failed";
@@ -135,12 +135,12 @@ Json to_json(const FftRow& row, double copy, const std::string& vendor) {
   return json;
 }
 
-// The paper's figures 7 (rows) and 8 (planes): how many times as fast as cuFFT, over the batch.
+// Draws the paper's figures 7 (rows) and 8 (planes): speed-up over cuFFT, by batch size.
 std::string chart(const Series& series, bool inverse, const std::vector<std::int64_t>& batches,
                   const std::vector<FftRow>& rows) {
   std::vector<Curve> curves;
   for (const int n : series.points) {
-    if (n < 8) continue;  // the paper begins there
+    if (n < 8) continue;  // the paper starts at 8
     Curve curve{fmt::format("n = {}", n), {}};
     for (const std::int64_t count : batches)
       if (const FftRow* row = find(rows, series.batch(n, count), inverse); row != nullptr && row->speed_up() > 0)
@@ -159,7 +159,7 @@ std::string chart(const Series& series, bool inverse, const std::vector<std::int
 
 BenchResult bench_fft(const BenchRequest& request) {
   check_parts(request.parts, request.options.device.kind == Device::Kind::cuda);
-  constexpr double share_of_budget = 0.2;  // there are many
+  constexpr double share_of_budget = 0.2;  // small, because there are many transforms
   FftBench bench(request.options.device, share_of_budget * request.options.budget_ms);
   const bool gpu = bench.on_gpu();
   const std::vector<std::string> usual{"1d", "2d"};

@@ -20,7 +20,7 @@ std::string factor(double value) {
   return value > 0 ? fmt::format("{:.2f}", value) : "-";
 }
 
-// The three passes of one engine in a row.
+// The three passes of one engine in one row.
 struct Step {
   std::string engine;
   int passes = 0;
@@ -81,7 +81,7 @@ void print(const std::vector<BenchRow>& rows, const ConvEngine* vendor, const Pa
 
 }  // namespace
 
-// "32x32, geam"; what would make the table too wide is told in JSON and CSV alone.
+// Returns "32x32, geam". Text that would make the table too wide is in JSON and CSV only.
 std::string way_of(const BenchRow& row) {
   constexpr std::size_t widest = 40;
   if (!row.measured()) return "failed: " + row.failure.substr(0, row.failure.find('\n'));

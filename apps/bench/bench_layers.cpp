@@ -16,7 +16,7 @@ ConvProblem square_problem(int batch, int channels, int filters, int size, int k
           .pad_w = pad};
 }
 
-// The paper's table 4 prints 64 filters for L2, but its times and rates fit 128 alone, which is L2b here.
+// The paper's table 4 prints 64 filters for L2, but its times and rates fit only 128, which is L2b here.
 std::vector<BenchLayer> fbfft_layers() {
   return {{"L1", square_problem(128, 3, 96, 128, 11)},  {"L2", square_problem(128, 64, 64, 64, 9)},
           {"L2b", square_problem(128, 64, 128, 64, 9)}, {"L3", square_problem(128, 128, 128, 32, 9)},

@@ -6,12 +6,12 @@
 
 namespace twiddle {
 
-// A convolution that a paper or a network has made known.
+// A well-known convolution from a paper or a network.
 struct BenchLayer {
   std::string name;
   ConvProblem problem;
-  bool first = false;  // of its network: nobody needs the gradient of its input
-  int depth = 1;       // how often its network has it
+  bool first = false;  // of its network, so that the gradient of its input is not needed
+  int depth = 1;       // number of such layers in the network
 };
 
 ConvProblem square_problem(int batch, int channels, int filters, int size, int kernel, int stride = 1, int pad = 0);
@@ -23,7 +23,7 @@ std::vector<BenchLayer> alexnet_layers();   // one tower, batch 128
 std::vector<BenchLayer> overfeat_layers();  // the fast one, batch 128
 std::vector<BenchLayer> vgg_layers();       // one of each shape of VGG-E, with their depths, batch 64
 std::vector<BenchLayer> large_kernel_layers();
-std::vector<BenchLayer> depthwise_layers();  // of networks with a kernel a channel, and NVIDIA's published shapes
-std::vector<BenchLayer> every_layer();       // all of these
+std::vector<BenchLayer> depthwise_layers();  // of networks with depthwise convolutions, and NVIDIA's published shapes
+std::vector<BenchLayer> every_layer();       // all of the above
 
 }  // namespace twiddle

@@ -22,7 +22,7 @@ void append(BenchResult& result, const char* part, const BenchResult& more) {
   }
 }
 
-// One of figure 3's rows: what is varied, and the layers that this gives.
+// One row of figure 3: the parameter that varies, and the resulting layers.
 struct Figure3Row {
   std::string name;
   std::vector<std::pair<int, ConvProblem>> points;

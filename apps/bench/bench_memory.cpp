@@ -9,7 +9,7 @@
 namespace twiddle {
 namespace {
 
-// Their table: S, n, f, f' and megabytes of 10^6 bytes. It prints 128 as the batch of the last four, too, where its
+// Their table: S, n, f, f' and megabytes of 10^6 bytes. It prints batch 128 for the last four rows, too, but their
 // megabytes are those of 64 by its own formula.
 struct PaperMemory {
   int batch, size, channels, filters, megabytes;
@@ -17,7 +17,7 @@ struct PaperMemory {
 constexpr PaperMemory paper_memory[] = {{128, 16, 96, 256, 76},   {128, 32, 96, 256, 294}, {64, 64, 96, 256, 784},
                                         {128, 64, 96, 256, 1159}, {64, 16, 256, 384, 151}, {64, 32, 256, 384, 588},
                                         {64, 16, 384, 384, 214},  {64, 32, 384, 384, 830}};
-constexpr int memory_kernel = 5;  // the table does not say; it makes no difference to whole planes
+constexpr int memory_kernel = 5;  // not in the table; irrelevant for whole planes
 
 }  // namespace
 

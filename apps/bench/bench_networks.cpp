@@ -17,20 +17,20 @@ using Json = nlohmann::ordered_json;
 
 constexpr int warm_ups = 3, looks_at_a_layer = 5, usual_batch = 128;
 
-// Milliseconds of each pass over all convolution layers, and of a whole iteration.
+// Milliseconds per pass over all convolution layers, and per iteration.
 struct NetworkTimes {
   double passes[3] = {};
   double iteration = 0;
   double total() const { return passes[0] + passes[1] + passes[2]; }
 };
 
-// The fastest of an engine's plans, unless one is named.
+// Selects the fastest of an engine's plans unless the name has a plan.
 std::string best_of(const std::string& engine) {
   const bool is_policy = engine == "rule" || engine.starts_with("measured");
   return is_policy || engine.find(':') != std::string::npos ? engine : "measured:" + engine;
 }
 
-// `engine` is ENGINE or ENGINE+FIRST, where FIRST does the first layer, which is strided in these networks.
+// `engine`: ENGINE or ENGINE+FIRST. FIRST computes the first layer, which is strided in these networks.
 NetworkTimes time_network(const BenchRequest& request, const std::string& network, const std::string& engine) {
   const BenchOptions& options = request.options;
   const std::size_t plus = engine.find('+');
@@ -56,7 +56,8 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
   return times;
 }
 
-// All engines that can do whole networks; what works by spectra leaves a strided first layer to the vendor's.
+// Returns all engines that support whole networks. FFT convolution engines use the vendor's engine for a strided first
+// layer.
 std::vector<std::string> usual_engines(const BenchOptions& options) {
   BenchOptions all = options;
   all.engines.clear();
@@ -111,7 +112,7 @@ BenchResult bench_networks(const BenchRequest& request, const std::vector<std::s
         add(table, result.rows, network, engine, times.passes, times.total(), "this machine");
         result.rows.back()["iteration_ms"] = times.iteration;
       } catch (const Error& error) {
-        // A name that nobody knows is a mistake; an engine that cannot do a layer or fit it is a result.
+        // An unknown name is an error. An engine that does not support a layer, or lacks memory, is a result.
         if (request.options.engines.size() == 1) throw;
         result.rows.push_back({{"network", network}, {"engine", engine}, {"failure", error.what()}});
         const std::string why(error.what());

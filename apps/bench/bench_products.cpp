@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using ProductPlan = std::shared_ptr<const SpectralPlan>;
 
-// Each way to multiply spectra, on the grid of the engine's likely best plan.
+// Returns one plan per spectral product, all on the grid of the engine's highest-ranked plan.
 std::vector<ProductPlan> plans_on_one_grid(const SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
   std::vector<ProductPlan> found;
   for (const auto& plan : engine.plans(problem, pass)) {
@@ -39,7 +39,7 @@ double operations_of(const SpectralParts& parts, const FrequencyGemm& gemm) {
   return terms * (is_real(parts) ? 2 : 8);
 }
 
-// Milliseconds of the product of spectra that the plan's transform made of the operands, again and again.
+// Returns the milliseconds of the product, repeated on spectra of the operands.
 double time_product(Context& ctx, const SpectralParts& parts, const SpectralSlice& slice, ConvOperands& operands,
                     double budget_ms) {
   Stream& stream = *ctx.stream;
@@ -52,7 +52,7 @@ double time_product(Context& ctx, const SpectralParts& parts, const SpectralSlic
   return time_calls(stream, budget_ms, multiply);
 }
 
-// One pass of one layer: random operands, and what a convolution of them should be.
+// One pass of one layer: random operands, and the expected result.
 class PassProducts {
  public:
   PassProducts(Context& ctx, const ConvProblem& problem, ConvPass pass)
@@ -62,7 +62,7 @@ class PassProducts {
         operands_(random_operands(*ctx.stream, problem, pass)),
         check_(*ctx.stream, problem, pass, operands_, samples) {}
 
-  // The product alone, and the error of the convolution that the whole plan computes.
+  // Measures the time of the product alone, and the error of the whole plan.
   Json measure(const SpectralPlan& plan, double budget_ms) {
     const SpectralParts& parts = plan.parts();
     const SpectralSlice slice = slice_of(problem_, pass_, parts, plan.images_at_once());

@@ -13,14 +13,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Plan = std::shared_ptr<const ConvPlan>;
 
-// What follows the last comma of a plan's name is how it multiplies; a name without one is its own kind.
+// The part after the last comma of a plan's name is its product. A name without a comma is a separate kind.
 std::string kind_of(const ConvPlan& plan) {
   const std::string& name = plan.facts().name;
   const std::size_t comma = name.rfind(", ");
   return comma == std::string::npos ? std::string() : name.substr(comma + 2);
 }
 
-// Of each engine the likely best plan of each kind, as they keep other errors.
+// Returns the highest-ranked plan of each kind of each engine, because kinds differ in error.
 std::vector<Plan> plans_of(const LayerBench& bench, const ConvProblem& problem, ConvPass pass) {
   std::vector<Plan> chosen;
   for (ConvEngine* engine : bench.engines()) {

@@ -14,7 +14,7 @@ struct Column {
   const char *title, *key;
   double PassStages::*time;
 };
-// The paper's seven, then ours.
+// The paper's seven stages, then ours.
 constexpr Column columns[] = {
     {"FFT A", "fft_a", &PassStages::fft_a},     {"Trans A", "transpose_a", &PassStages::transpose_a},
     {"FFT B", "fft_b", &PassStages::fft_b},     {"Trans B", "transpose_b", &PassStages::transpose_b},
@@ -29,7 +29,7 @@ std::vector<SpectralEngine*> spectral_engines(const LayerBench& bench) {
   return engines;
 }
 
-// One line for what was measured, one for what the paper has.
+// Prints one line of measured times and one of the paper's.
 void add(TextTable& table, const Json& row) {
   std::vector<std::string> cells{row["pass"], row["engine"], row.value("plan", "")};
   if (row.contains("failure")) {
@@ -38,7 +38,7 @@ void add(TextTable& table, const Json& row) {
   } else {
     for (const Column& column : columns) {
       const double time = row["ms"][column.key];
-      // The rest is what the medians of the others leave of the whole's: below nothing where it is nearly nothing.
+      // The rest is the total's median minus the other medians; it can be slightly negative.
       cells.push_back(time <= 0 ? "-" : fmt::format("{:.3f}", time));
     }
   }

@@ -21,9 +21,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int shapes_between_renewals = 16;  // engines keep plans of every shape that they ever met
+constexpr int shapes_between_renewals = 16;  // because engines keep plans of every shape
 
-// Shows how far a sweep has come: on a terminal in one line, elsewhere a line now and then.
+// Shows the progress of a sweep: on a terminal in one line, elsewhere periodic lines.
 class SweepProgress {
  public:
   SweepProgress(int verbosity, std::size_t shapes) : console_(verbosity), shapes_(shapes) {}
@@ -47,7 +47,7 @@ class SweepProgress {
   Clock::time_point start_ = Clock::now(), shown_{};
 };
 
-// All passes of one engine as one row.
+// Merges all passes of one engine into one row.
 SweepRow gather(const SweepShape& shape, const std::string& engine, const std::vector<BenchRow>& rows) {
   SweepRow all{shape, engine, {}, 0, {}};
   int passes = 0;
@@ -79,13 +79,13 @@ void measure_all(const BenchRequest& request, const std::vector<SweepShape>& sha
   }
 }
 
-// How many times as fast one engine is as another over the three passes together, shape by shape.
+// The speed-up of one engine over another for the three passes together, for one shape.
 struct Comparison {
   SweepShape shape;
   double factor = 0;  // 0: one of them failed
 };
 
-// What misses the precision has failed, however fast it is.
+// A result that exceeds the error limit counts as failed.
 std::vector<Comparison> compare(const std::vector<SweepRow>& rows, Precision precision, const std::string& engine,
                                 const std::string& against) {
   const auto counts = [&](const SweepRow& row) { return row.failure.empty() && row.error <= promise(precision); };
@@ -190,21 +190,21 @@ std::vector<SweepShape> shapes_of(const BenchRequest& request) {
   return shard_of(shapes, request.shard);
 }
 
-// Without the device's number: two of a kind are as good as one.
+// Omits the device index: devices of one model give the same times.
 std::string conditions_of(const BenchOptions& options) {
   std::string device = describe(options.device);
   if (options.device.kind == Device::Kind::cuda) device = "cuda" + device.substr(device.find(": "));
   return join(device, ", ", to_string(options.precision), ", ", format_bytes(options.workspace_limit));
 }
 
-// The class that results were asked to keep.
+// Returns the precision under which results were recorded.
 Precision precision_in(const std::string& conditions) {
   for (const Precision precision : {Precision::tf32, Precision::bf16})
     if (conditions.find(join(", ", to_string(precision), ", ")) != std::string::npos) return precision;
   return Precision::fp32;
 }
 
-// What is known of the shapes, and the first engine beside the second.
+// Shows the known results, and compares the first engine with the second.
 BenchResult show(const BenchRequest& request, const std::vector<SweepShape>& shapes, const SweepResults& results,
                  const std::vector<std::string>& engines, const std::pair<std::string, std::string>& compared) {
   BenchResult result;
@@ -237,7 +237,7 @@ BenchResult show(const BenchRequest& request, const std::vector<SweepShape>& sha
   return result;
 }
 
-// Takes no device.
+// Needs no device.
 BenchResult show_recorded(const BenchRequest& request) {
   const SweepResults results = SweepResults::recorded(request.results);
   std::vector<std::string> known;
@@ -268,7 +268,8 @@ BenchResult bench_sweep(const BenchRequest& request) {
   LayerBench bench(of_all.options);
   std::vector<std::string> engines;
   for (const ConvEngine* engine : bench.engines())
-    if (engine->name().find('(') == std::string_view::npos) engines.emplace_back(engine->name());  // none for strides
+    // excludes wrappers for strides
+    if (engine->name().find('(') == std::string_view::npos) engines.emplace_back(engine->name());
   const std::vector<SpectralEngine*> spectral = bench.spectral();
   const std::vector<SweepShape> shapes = shapes_of(request);
   SweepResults results(request.results, conditions_of(bench.options()));

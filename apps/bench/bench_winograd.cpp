@@ -12,26 +12,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What was measured on one layer.
+// The measurements of one layer.
 struct LayerRows {
   BenchLayer layer;
   ConvProblem problem;
   std::vector<ConvPass> passes;
   std::vector<BenchRow> rows;
 
-  const BenchRow* find(ConvPass pass, const std::string& engine) const {  // null: the engine cannot do it
+  const BenchRow* find(ConvPass pass, const std::string& engine) const {  // null: not supported by the engine
     const auto found = std::find_if(rows.begin(), rows.end(),
                                     [&](const BenchRow& row) { return row.pass == pass && row.engine == engine; });
     return found == rows.end() ? nullptr : &*found;
   }
 };
 
-// All layers of a batch size by one engine, each as often as the network has it.
+// The sum over all layers at one batch size by one engine, each weighted by its count in the network.
 struct Sum {
   int batch = 0;
-  std::string pass, engine;  // pass "together": all three, as they follow each other in a training step
+  std::string pass, engine;  // pass "together": all three, consecutively as in a training step
   double milliseconds = 0, flops = 0;
-  int asked = 0, measured = 0, missed = 0;  // layers and passes; missed: no plan keeps the precision
+  int asked = 0, measured = 0, missed = 0;  // layers times passes; missed: no plan meets the error limit
 
   bool complete() const { return measured == asked && asked > 0; }
   double flops_per_second() const { return flops / (milliseconds * 1e-3); }
@@ -66,7 +66,7 @@ std::vector<Sum> sums_of(const std::vector<LayerRows>& layers, const std::vector
   return sums;
 }
 
-// How many times as fast as the vendor's engine; 0: one of them did not do all.
+// Returns the speed-up over the vendor's engine; 0: either sum is incomplete.
 double speed_up(const Sum& sum, const std::vector<Sum>& sums, const ConvEngine* vendor) {
   for (const Sum& other : sums)
     if (vendor != nullptr && other.engine == vendor->name() && other.pass == sum.pass && other.batch == sum.batch &&
@@ -82,7 +82,7 @@ Json to_json(const LayerRows& layer, const BenchRow& row, const ConvEngine* vend
   return json;
 }
 
-// What the paper has beside a sum: of all layers, forward.
+// The paper's values for a sum: all layers, forward.
 struct Beside {
   PaperTimes fp32 = lavin_fp32(), fp16 = lavin_fp16();
   bool whole_network = true;
@@ -132,7 +132,7 @@ Cells cells_of(const Sum& sum) {
   return {ms_text(sum.milliseconds) + (sum.missed > 0 ? "*" : ""), tflops_text(sum.flops_per_second())};
 }
 
-// A line a layer, and what they are together.
+// Prints one line per layer, then the totals.
 void print(const std::vector<LayerRows>& layers, ConvPass pass, const std::vector<std::string>& engines) {
   Cells header{"layer", "depth", "GFLOP"};
   Cells last{"sum", "", ""};
@@ -158,7 +158,7 @@ Cells numbers_of(const std::vector<double>& printed) {
   return cells;
 }
 
-// A line a batch size: `sums` are of one pass, batch by batch, engine by engine.
+// Prints one line per batch size. `sums`: of one pass, ordered by batch size, then engine.
 void print(const std::vector<Sum>& sums, const std::vector<std::string>& engines, const ConvEngine* vendor,
            const Beside& papers) {
   Cells header{"batch"}, header16{"batch"};
@@ -185,7 +185,7 @@ void print(const std::vector<Sum>& sums, const std::vector<std::string>& engines
   fmt::print("{}:\n{}\n", papers.fp16.source, table16.text());
 }
 
-// Ours and the vendor's where none are named; the forward pass alone as evaluation runs it, too.
+// Selects our engine and the vendor's if the request names none. Also times evaluation if the only pass is forward.
 BenchOptions with_engines(BenchOptions options) {
   options.evaluation = options.passes == std::vector<ConvPass>{ConvPass::forward};
   if (!options.engines.empty()) return options;
@@ -204,7 +204,7 @@ std::vector<LayerRows> measure(LayerBench& bench, const std::vector<BenchLayer>&
   return measured;
 }
 
-// Sums of one pass behind those of another.
+// Prints the sums, one table per pass.
 void print_by_pass(std::vector<Sum> sums, const std::vector<std::string>& engines, const ConvEngine* vendor,
                    const Beside& papers) {
   while (!sums.empty()) {

@@ -11,11 +11,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whose errors are shown: each engine's first plan, which the rule would take; both forms of Winograd's, and cuDNN's.
+// The algorithms to check: each engine's first plan, which `rule` selects, both Winograd tile sizes, and cuDNN's
+// algorithms.
 struct Algorithm {
   std::string name;
   ConvEngine* engine;
-  std::string word;  // in the plan's name
+  std::string word;  // part of the plan's name
 };
 
 std::vector<Algorithm> algorithms_of(const LayerBench& bench) {
@@ -39,7 +40,7 @@ std::shared_ptr<const ConvPlan> plan_of(const Algorithm& algorithm, const ConvPr
   return nullptr;
 }
 
-// Null where the engine has no such plan.
+// Returns null if the engine has no such plan.
 Json error_of(const Algorithm& algorithm, const BenchLayer& layer, const ConvProblem& problem,
               const UniformCheck& check, Context& ctx) {
   Json row = {
