@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t gpu_limit = std::size_t(8) << 30, cpu_limit = std::size_t(256) << 20;
 
-// Some noise, again and again.
+// Repeated noise.
 void fill_with_noise(Stream& stream, void* memory, std::size_t bytes) {
   constexpr std::int64_t some = 1 << 18;
   const RandomSequence sequence{1};
@@ -35,7 +35,8 @@ std::int64_t FftRow::bytes() const {
 FftBench::FftBench(Device device, double budget_ms) : ctx_(device), budget_ms_(budget_ms) {
   limit_ = on_gpu() ? gpu_limit : cpu_limit;
   if (!on_gpu()) fftw_ = Fftw::find();
-  if (const std::size_t free = ctx_.stream->memory().free) limit_ = std::min(limit_, free / 3);  // cuFFT takes as much
+  // cuFFT allocates the same amount
+  if (const std::size_t free = ctx_.stream->memory().free) limit_ = std::min(limit_, free / 3);
 }
 
 std::string FftBench::vendor() const {
@@ -64,9 +65,10 @@ double FftBench::time(const std::function<void()>& work) {
 }
 
 double FftBench::copy_bytes_per_second() {
-  constexpr std::size_t bytes = 500'000'000;  // no power of two: those begin on the same channels of the memory
+  // not a power of two, which would put both buffers on the same memory channels
+  constexpr std::size_t bytes = 500'000'000;
   reserve(bytes, bytes);
-  // Not captured: replayed from a CUDA graph, an H200's copy reached 2.76 TB/s, launched by itself 4.1.
+  // Not captured: on an H200 a copy reached 2.76 TB/s replayed from a CUDA graph, and 4.1 TB/s launched directly.
   const double ms =
       time_calls(*ctx_.stream, budget_ms_, [&] { ctx_.stream->copy(spectra_.get(), planes_.get(), bytes); });
   return 2 * static_cast<double>(bytes) / (ms * 1e-3);
@@ -110,7 +112,7 @@ void FftBench::run_on_gpu(std::vector<FftRow>& rows) {
     reserve(plane_bytes(batch), std::max(spectrum_bytes(batch), spectrum_bytes(unpacked)));
     each_direction(*make_batched_fft(*ctx_.stream, batch), &FftRow::milliseconds);
   });
-  try_all(&FftRow::vendor_failure,  // its inverse overwrites the spectra, and nobody needs them any more
+  try_all(&FftRow::vendor_failure,  // last, because its inverse overwrites the spectra
           [&] { each_direction(*make_cufft_batch(*ctx_.stream, unpacked), &FftRow::vendor_ms); });
   for (FftRow& row : rows)
     row.vendor_bytes = static_cast<std::int64_t>(plane_bytes(unpacked) + spectrum_bytes(unpacked));

@@ -14,10 +14,10 @@ namespace twiddle {
 // One batch of real transforms in one direction.
 struct FftRow {
   FftBatch batch;
-  int missing = 0;  // rows and columns that planes have fewer than the transform has
+  int missing = 0;  // rows and columns of padding within the transform's size
   bool inverse = false;
   double milliseconds = 0, vendor_ms = 0;  // 0: not measured
-  std::int64_t vendor_bytes = 0;           // it packs no bins
+  std::int64_t vendor_bytes = 0;           // larger than bytes() if our bins are packed
   std::string failure, vendor_failure;
 
   std::int64_t bytes() const;
@@ -29,24 +29,24 @@ struct FftRow {
   static double rate(std::int64_t bytes, double ms) { return ms > 0 ? static_cast<double>(bytes) / (ms * 1e-3) : 0; }
 };
 
-// Measures transforms of batches: on a GPU ours beside cuFFT, by replays of a graph, so that launches do not
-// decide; on a CPU those of the engine fft, whose bins lie [bin][plane] in groups of planes, beside FFTW's,
-// [plane][bin], where that is installed.
+// Measures transforms of batches. On a GPU, compares ours with cuFFT by CUDA graph replays, which exclude launch times.
+// On a CPU, compares the engine fft, whose layout is [bin][plane] in groups of planes, with FFTW, [plane][bin], if
+// installed.
 class FftBench {
  public:
-  FftBench(Device device, double budget_ms);  // for one batch, direction and library
+  FftBench(Device device, double budget_ms);  // `budget_ms`: for one batch, direction and library
   bool on_gpu() const { return ctx_.stream->device().kind == Device::Kind::cuda; }
-  std::string vendor() const;                      // empty: there is none here
-  bool fits(const FftBatch& batch) const;          // in the memory that is taken for planes and spectra
+  std::string vendor() const;                      // empty: not installed
+  bool fits(const FftBatch& batch) const;          // in the memory limit for planes and spectra
   double copy_bytes_per_second();                  // read and written, on the device
-  std::vector<FftRow> run(const FftBatch& batch);  // forwards and backwards; what fails says why
-  // The transforms of a convolution by the engine fbfft, on a GPU: square planes that lack `missing` rows and columns
-  // get zeros there; back these are cropped, and a bias, of which planes 64 apart share one, and ReLU are applied.
+  std::vector<FftRow> run(const FftBatch& batch);  // forward and inverse; a failed row has the reason
+  // Measures the engine fbfft's transforms of a convolution on a GPU. Square planes are padded with `missing` rows and
+  // columns of zeros. The inverse crops them and applies bias and ReLU; planes 64 apart share one bias.
   std::vector<FftRow> run_in_convolution(const FftBatch& batch, int missing);
 
  private:
   double time(const std::function<void()>& work);
-  void reserve(std::size_t planes, std::size_t spectra);  // bytes; the planes get new numbers
+  void reserve(std::size_t planes, std::size_t spectra);  // in bytes; fills the planes with new numbers
   void run_on_gpu(std::vector<FftRow>& rows);
   void run_on_cpu(std::vector<FftRow>& rows);
   void run_engine(SpectralTransform& transform, const Planes& planes, const PlaneEpilogue& epilogue,

@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-// What is used of its interface, whose complex numbers are pairs of floats and whose plans are pointers.
+// The used part of FFTW's interface. Complex numbers are pairs of floats, and plans are pointers.
 struct Fftw::Functions {
   using Pair = float[2];
   void* (*plan_forward)(int rank, const int* size, int count, float* in, const int* in_size, int in_stride,
@@ -38,7 +38,7 @@ bool load(void* library, const char* name, Function& function) {
 }  // namespace
 
 std::unique_ptr<Fftw> Fftw::find() {
-  void* const library = dlopen("libfftw3f.so.3", RTLD_NOW | RTLD_GLOBAL);  // its threads' library asks for it
+  void* const library = dlopen("libfftw3f.so.3", RTLD_NOW | RTLD_GLOBAL);  // the threads library needs it
   if (library == nullptr) return nullptr;
   auto all = std::make_unique<Functions>();
   const bool whole =

@@ -6,15 +6,15 @@
 
 namespace twiddle {
 
-// FFTW, for comparison: its library is looked for when it is wanted, and never linked.
+// FFTW, for comparison. Its library is loaded on first use and never linked.
 class Fftw {
  public:
-  // Null where libfftw3f.so.3 is not installed.
+  // Returns null if libfftw3f.so.3 is not installed.
   static std::unique_ptr<Fftw> find();
   ~Fftw();
   std::string version() const;  // "fftw-3.3.10-sse2-avx"
 
-  // Plane-major, in one direction, on all threads; by planning it overwrites both.
+  // Plane-major, in one direction, on all threads. Planning overwrites both arrays.
   class Plan;
   std::unique_ptr<Plan> plan(const FftBatch& batch, bool inverse, float* planes, void* spectra) const;
 

@@ -13,7 +13,7 @@ namespace {
 constexpr double space_left = 48, space_right = 6, space_above = 30, space_below = 40;
 constexpr double full_colour = 4;  // powers of two
 
-// Light grey over light to dark.
+// Light gray, then light to dark.
 std::string colour_of(double factor) {
   const double share = std::clamp(std::log2(factor) / full_colour, -1.0, 1.0), depth = std::abs(share);
   const double dark[3] = {share > 0 ? 20.0 : 170.0, share > 0 ? 80.0 : 30.0, share > 0 ? 170.0 : 30.0};
@@ -31,7 +31,7 @@ struct Box {
   double x, y, width, height;
 };
 
-// White and black letters are on a colour of the cell's own, and so the same on light pages and on dark ones.
+// Letters are white or black, depending on the cell's color, so that light and dark pages look the same.
 std::string filled(const Box& box, const std::string& colour, bool dark, const std::string& text) {
   return fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>"

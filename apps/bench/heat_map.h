@@ -4,23 +4,23 @@
 
 namespace twiddle {
 
-// How many times as fast one thing is as another, over two axes.
+// The speed-up of one engine over another, over two axes.
 struct HeatMap {
   static constexpr double width = 290, height = 420, key_height = 46;
 
   std::string title, x_title, y_title;
-  std::vector<std::string> columns, rows;  // what stands at the axes; the first row lies lowest
+  std::vector<std::string> columns, rows;  // axis labels; the first row is at the bottom
   struct Cell {
-    double factor = 0;  // 0: nothing was measured
+    double factor = 0;  // 0: not measured
     bool failed = false;
   };
   std::vector<std::vector<Cell>> cells;  // [row][column]
 
-  // An <svg> element for a page that has chart_style(): light grey where both are as fast, blue where it is faster, red
-  // where it is slower, a cross where it failed, a dot where nothing was measured.
+  // Returns an <svg> element for a page with chart_style(). Light gray: equally fast; blue: faster; red: slower; cross:
+  // failed; dot: not measured.
   std::string svg() const;
 
-  // What the colours mean, as wide as three maps.
+  // Returns the legend of the colors, as wide as three maps.
   static std::string key();
 };
 

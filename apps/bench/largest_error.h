@@ -5,11 +5,12 @@
 
 namespace twiddle {
 
-// A forward pass on numbers uniform in [-1, 1], as Lavin and Gray have them, with each element of y summed in double.
+// Checks a forward pass on numbers uniform in [-1, 1], as in Lavin and Gray, against sums in double for every element
+// of y.
 class UniformCheck {
  public:
   UniformCheck(Stream& stream, const ConvProblem& problem);
-  double largest_error(Context& ctx, const ConvPlan& plan) const;  // absolute; NaN where an element is
+  double largest_error(Context& ctx, const ConvPlan& plan) const;  // absolute; NaN if an element is NaN
 
  private:
   Tensor x_, w_;

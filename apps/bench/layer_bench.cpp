@@ -11,7 +11,7 @@ namespace twiddle {
 
 namespace {
 
-// An engine with one of its plans alone: "cudnn:fft_tiling".
+// An engine restricted to one of its plans: "cudnn:fft_tiling".
 class OnePlan final : public ConvEngine {
  public:
   OnePlan(std::string name, ConvEngine& engine, std::string plan)
@@ -30,7 +30,8 @@ class OnePlan final : public ConvEngine {
   std::string plan_;
 };
 
-// What no promise holds for is shown all the same: the most exact plan.
+// Returns the fastest plan that meets the error limit. If there is none, returns the most exact one, so that it is
+// shown, too.
 std::shared_ptr<const ConvPlan> best_plan(const ContestResult::Pass& pass) {
   if (pass.entrants.empty()) return nullptr;
   if (pass.entrants.front().fate.empty()) return pass.entrants.front().plan;
@@ -42,7 +43,7 @@ std::shared_ptr<const ConvPlan> best_plan(const ContestResult::Pass& pass) {
       ->plan;
 }
 
-// Milliseconds of a forward pass in evaluation, where the spectrum of the filters stays from batch to batch.
+// Returns the milliseconds of a forward pass in evaluation, which reuses the filters' spectra across batches.
 double time_in_evaluation(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, double budget_ms) {
   const EvaluationMode evaluation(ctx);
   ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
@@ -50,14 +51,14 @@ double time_in_evaluation(Context& ctx, const ConvPlan& plan, const ConvProblem&
   return time_calls(*ctx.stream, budget_ms, [&] { plan.run(ctx, operands); });
 }
 
-// Whether there is one for each pass, and all work on the same spectra.
+// Returns whether all passes have a plan and share spectra.
 bool share(const StepPlans& plans) {
   return std::all_of(plans.begin(), plans.end(), [&](const auto& plan) {
     return plan != nullptr && !plan->facts().shares.empty() && plan->facts().shares == plans[0]->facts().shares;
   });
 }
 
-// Those that won as a step, sharing spectra; where none did, the best of each pass alone.
+// Returns the winners as a step if they share spectra; otherwise the best plan for each pass alone.
 StepPlans best_plans(const ContestResult& result, bool whole_steps) {
   StepPlans winners, alone;
   for (const ConvPass pass : every_pass) {
@@ -96,7 +97,7 @@ void LayerBench::renew() {
   }
 }
 
-// The oracle, which sums in double, is no contender unless it is named.
+// Omits the reference engine, which sums in double, unless it is named.
 std::vector<ConvEngine*> LayerBench::engines() const {
   std::vector<ConvEngine*> asked;
   for (const auto& engine : all_) {
@@ -176,7 +177,7 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
       const StepTimes in_step = StepTrial(ctx_, problem).time(plans, 3 * options_.budget_ms);
       for (BenchRow& row : rows)
         if (row.engine == engine->name()) row.in_step_ms = in_step.passes[index_of(row.pass)];
-    } catch (const Error&) {  // the passes alone have been measured
+    } catch (const Error&) {  // the separate passes have their times
       failed = true;
     }
   }

@@ -11,61 +11,62 @@
 
 namespace twiddle {
 
-// What a benchmark of convolutions goes over, and how.
+// Options of a convolution benchmark.
 struct BenchOptions {
   Device device = {};
   Precision precision = Precision::fp32;
   std::size_t workspace_limit = std::size_t(4) << 30;
-  int batch = 0;                          // 0: each layer's own
-  std::vector<std::string> engines = {};  // empty: all that rule and measurement choose from
+  int batch = 0;                          // 0: each layer's own batch size
+  std::vector<std::string> engines = {};  // empty: all that `rule` and `measured` select from
   std::vector<ConvPass> passes{std::begin(every_pass), std::end(every_pass)};
   double budget_ms = 50;    // for one engine and pass, after its warm-up
-  bool whole_steps = true;  // time the passes in a row, too, where an engine's share their spectra
-  bool evaluation = false;  // time forward plans by spectra as evaluation runs them, too: rows of engine "NAME FX"
+  bool whole_steps = true;  // also time the passes consecutively if an engine's passes share spectra
+  bool evaluation = false;  // also time FFT convolution forward plans as in evaluation: rows of engine "NAME FX"
 };
-// What rows are called that were timed with the filters transformed beforehand, which Lavin and Gray call FX.
+// Returns the row name for an engine timed with filters transformed beforehand, which Lavin and Gray call FX.
 std::string with_kept_filters(std::string_view engine);
 
-// One engine at one pass of one layer.
+// One engine for one pass of one layer.
 struct BenchRow {
   std::string layer;
   ConvProblem problem;
   ConvPass pass = ConvPass::forward;
   std::string engine, plan;
   double milliseconds = 0;
-  double in_step_ms = 0;  // with what the passes before it left behind; 0: it can use nothing of theirs
+  double in_step_ms = 0;  // time if the pass reuses results of the passes before it; 0: no reuse
   double error = 0;
   std::size_t workspace = 0;
-  std::string failure;  // empty: it was measured
+  std::string failure;  // empty: measured
 
   bool measured() const { return failure.empty(); }
   double multiply_adds_per_second() const { return problem.flops() / 2 / (milliseconds * 1e-3); }
 };
 
-// Measures engines on named layers, one after the other.
+// Measures engines on named layers, one layer at a time.
 class LayerBench {
  public:
   explicit LayerBench(BenchOptions options);
 
   const BenchOptions& options() const { return options_; }
   Context& context() { return ctx_; }
-  std::vector<ConvEngine*> engines() const;       // those that were asked for
-  ConvEngine* vendor() const;                     // the one that others are held against; null: not among them
-  std::vector<SpectralEngine*> spectral() const;  // of these, the ones that work by spectra
+  std::vector<ConvEngine*> engines() const;       // the requested engines
+  ConvEngine* vendor() const;                     // the baseline; null: not requested
+  std::vector<SpectralEngine*> spectral() const;  // the requested FFT convolution engines
 
-  ConvProblem problem_of(const BenchLayer& layer) const;  // at the batch size and precision asked for
+  ConvProblem problem_of(const BenchLayer& layer) const;  // at the requested batch size and precision
   std::vector<ConvPass> passes_of(const BenchLayer& layer) const;
-  // Pass by pass, each engine that supports it. What fails is a row that says why.
+  // Measures each engine that supports a pass, pass by pass. A failure gives a row with the reason.
   std::vector<BenchRow> run(const BenchLayer& layer);
-  void renew();  // engines without plans or memory of earlier layers
+  void renew();  // recreates the engines without plans and memory of earlier layers
 
  private:
   BenchOptions options_;
   Context ctx_;
-  std::vector<std::unique_ptr<ConvEngine>> all_, asked_;  // of the device; and those with one plan, by name
+  // all engines of the device; requested engines with a single plan
+  std::vector<std::unique_ptr<ConvEngine>> all_, asked_;
 };
 
-// How many times as fast as `vendor`'s row of the same pass; 0: there is none.
+// Returns the speed-up over `vendor`'s row of the same pass; 0: no such row.
 double speed_up(const BenchRow& row, const std::vector<BenchRow>& rows, const ConvEngine* vendor);
 
 }  // namespace twiddle

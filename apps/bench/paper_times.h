@@ -8,23 +8,23 @@
 
 namespace twiddle {
 
-// What a paper printed for its layers: milliseconds in named columns, by layer and pass.
+// A paper's published times of its layers: milliseconds in named columns, by layer and pass.
 struct PaperTimes {
   std::string source;  // paper, table and machine
   std::vector<std::string> columns;
   std::map<std::pair<std::string, ConvPass>, std::vector<double>> rows;
-  std::string note;  // what to know before comparing
+  std::string note;  // caveats of the comparison
 
-  const std::vector<double>* find(const std::string& layer, ConvPass pass) const;  // null: it has none
+  const std::vector<double>* find(const std::string& layer, ConvPass pass) const;  // null: not in the paper
 };
 
 PaperTimes fbfft_table4();
-PaperTimes fbfft_table5();  // by stages, columns as PassStages has them
+PaperTimes fbfft_table5();  // by stage; the columns of PassStages
 PaperTimes dieleman_table();
 PaperTimes mathieu_table();
-PaperTimes lavin_fp32();  // all convolutions of VGG-E, by batch size: "1" .. "64"; not ms alone
+PaperTimes lavin_fp32();  // all convolutions of VGG-E, by batch size "1" .. "64"; milliseconds and rates
 PaperTimes lavin_fp16();
-PaperTimes lavin_errors();  // in place of times the largest errors of elements
+PaperTimes lavin_errors();  // largest errors of elements, not times
 
 // Sums over all convolution layers of a network: fprop, bprop, accGrad, total.
 struct PaperNetwork {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int warm_runs = 2, timed_runs = 11;
 
-// The stages of one pass by name: the median over the runs of all that a run spent in them.
+// Returns the stages of one pass by name: the median over the runs of a stage's total time per run.
 class Stages {
  public:
   Stages(ConvPass pass, const std::vector<Profiler::Entry>& entries, int runs)
@@ -42,7 +42,7 @@ class Stages {
 
 PassStages stages_of(ConvPass pass, const std::vector<Profiler::Entry>& entries, int runs) {
   const Stages times(pass, entries, runs);
-  // The paper's A and B.
+  // A and B as in the paper.
   const bool reads_w = pass != ConvPass::backward_weight, reads_x = pass != ConvPass::backward_input;
   const std::string a = reads_w ? "fft of w" : "fft of x", b = reads_w && reads_x ? "fft of x" : "fft of y",
                     c = "inverse";

@@ -5,8 +5,8 @@
 #include "framework/error.h"
 #include "framework/for_each.h"
 
-// Transforms as they are defined, for others to be held to: a sum for each bin of a row, then one down each column of
-// bins, and back in the other order.
+// Reference transforms by definition: a sum for each bin of a row, then a sum down each column of bins. The inverse has
+// the opposite order.
 namespace twiddle {
 
 namespace {
@@ -27,8 +27,8 @@ TWIDDLE_HD Number conj(Number a) {
   return {a.re, -a.im};
 }
 
-// e^(-2 pi i bin element / points), from a table. The product is reduced as an integer, so that angles are exact
-// however often they go round.
+// Returns e^(-2 pi i bin element / points) from a table. The product is reduced as an integer, so that angles stay
+// exact.
 struct Roots {
   std::uint32_t points;
   const Number* table;
@@ -37,7 +37,7 @@ struct Roots {
   }
 };
 
-// What all sums have at hand. The bins of rows lie [plane][row][column <= width / 2].
+// Shared data of all sums. The bins of rows are stored [plane][row][column <= width / 2].
 struct Sums {
   FftBatch batch;
   Roots down, across;
@@ -58,7 +58,7 @@ struct Place {
         column(static_cast<int>(i % sums.half_row())) {}
 };
 
-// Number i of the rows' bins.
+// Computes number i of the rows' bins.
 struct RowForward {
   Sums sums;
   const float* planes;
@@ -71,14 +71,14 @@ struct RowForward {
   }
 };
 
-// The bin of a plane that has the place of number i of the rows' bins.
+// Computes the bin of a plane at the position of number i of the rows' bins.
 struct ColumnForward {
   Sums sums;
   float* spectra;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const Place at(sums, i);
     const BinPlace stored = bin_place(sums.batch, at.plane, at.row, at.column);
-    if (stored.conjugate && sums.is_own_mirror(at.column)) return;  // the bin that it mirrors writes there
+    if (stored.conjugate && sums.is_own_mirror(at.column)) return;  // its mirror bin writes this number
     Number sum{};
     for (int y = 0; y < sums.batch.height; ++y) sum = sum + sums.row_bin(at.plane, y, at.column) * sums.down(at.row, y);
     spectra[2 * stored.index] = static_cast<float>(sum.re);
@@ -86,7 +86,7 @@ struct ColumnForward {
   }
 };
 
-// Number i of the rows' bins.
+// Computes number i of the rows' bins from the plane's bins.
 struct ColumnInverse {
   Sums sums;
   const float* spectra;
@@ -102,8 +102,7 @@ struct ColumnInverse {
   }
 };
 
-// Element i of all planes. A bin stands for its mirror, too, of which it is the conjugate: together they are twice its
-// real part.
+// Computes element i of all planes. A bin and its mirror are conjugates, so that together they add twice the real part.
 struct RowInverse {
   Sums sums;
   float* planes;
@@ -123,7 +122,7 @@ std::shared_ptr<void> table_of_roots(Stream& stream, int points) {
   const std::size_t bytes = roots.size() * sizeof(Number);
   std::shared_ptr<void> table = stream.allocate(bytes);
   stream.copy(table.get(), roots.data(), bytes);
-  stream.synchronize();  // the vector goes away
+  stream.synchronize();  // before the vector is destroyed
   return table;
 }
 
@@ -163,7 +162,7 @@ class PlainFft final : public BatchedFft {
 }  // namespace
 
 std::unique_ptr<BatchedFft> make_plain_fft(Stream& stream, const FftBatch& batch) {
-  constexpr int longest = 1 << 16;  // a product of two numbers below that fits 32 bits
+  constexpr int longest = 1 << 16;  // a product of two smaller numbers fits 32 bits
   const auto is_side = [](int points) { return points > 0 && points <= longest; };
   const bool has_layout = batch.layout != BinLayout::packed || batch.height % 2 == 0;
   if (batch.count <= 0 || !is_side(batch.height) || !is_side(batch.width) || !has_layout)

@@ -13,7 +13,7 @@ namespace twiddle {
 namespace {
 
 constexpr std::int64_t most_rows = 64, most_samples_of_a_row = 256;
-constexpr double most_terms = 1e9;  // that all samples add up
+constexpr double most_terms = 1e9;  // in the sums of all samples together
 
 double one(double, double, bool) {
   return 1;
@@ -21,12 +21,12 @@ double one(double, double, bool) {
 double one_of_k(double) {
   return 1;
 }
-// Spread evenly over six decades: `place` is from 0 to 1.
+// Spreads values evenly over six decades; `place` is from 0 to 1.
 double six_decades(double place) {
   return std::pow(10., 6 * place - 3);
 }
 
-// The factors of a pass, and to which row and which k a number of them belongs.
+// The factors of a pass, and the row and k of each of their elements.
 struct Factors {
   Shape first, second;
   PlaceOf row, k_of_first, k_of_second;
@@ -45,12 +45,12 @@ Factors factors_of(const ConvProblem& p, ConvPass pass) {
   }
 }
 
-// Rows and k have places from 0 to 1 in an order by chance, so that neighbours differ; one k is at 1.
+// Returns a random position from 0 to 1 of a row or k, so that neighbors differ; one k has position 1.
 double chance(std::int64_t place, std::uint64_t seed) {
   return RandomSequence{seed}.uniform(place);
 }
 
-// Numbers uniform in [-1, 1), or [0, 1), each times what scale(index, place of its k) says.
+// Returns uniform numbers in [-1, 1), or [0, 1), scaled by scale(index, position of its k).
 template <class Scale>
 std::vector<float> numbers(const Shape& shape, const PlaceOf& k, bool positive, std::uint64_t seed, Scale scale) {
   std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
@@ -64,7 +64,7 @@ std::vector<float> numbers(const Shape& shape, const PlaceOf& k, bool positive, 
   return values;
 }
 
-// How many products an element of the result is the sum of, where no padding is in the way.
+// Returns the number of products summed in an element of the result, away from padding.
 double terms_of(const ConvProblem& p, ConvPass pass) {
   const double taps = double(p.kernel_h) * p.kernel_w;
   switch (pass) {
@@ -77,8 +77,8 @@ double terms_of(const ConvProblem& p, ConvPass pass) {
   }
 }
 
-// Elements of up to most_rows rows of `length`, fewer of each where an element is a long sum; of `whole_row`, if any,
-// all, as the few of them that a large number meets are what the row's norm consists of.
+// Samples elements of up to most_rows rows of `length`; fewer per row if an element is a long sum. Takes all elements
+// of `whole_row`, if any, because the few with the large number determine the row's norm.
 std::vector<std::int64_t> sampled_places(std::int64_t rows, std::int64_t length, double terms, std::int64_t whole_row) {
   std::vector<std::int64_t> places;
   const std::int64_t taken = std::min(rows, most_rows);

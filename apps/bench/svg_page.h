@@ -6,7 +6,7 @@
 
 namespace twiddle {
 
-// Drawings of one size in `columns` columns, with a footer below all, as one file.
+// An SVG file with drawings of one size in `columns` columns and a footer below.
 struct Drawings {
   std::vector<std::string> all;
   int columns = 1;

@@ -63,7 +63,7 @@ SweepResults SweepResults::recorded(const std::vector<std::string>& files) {
   return results;
 }
 
-// A line that was cut short is measured again.
+// Skips truncated lines, which are then measured again.
 bool SweepResults::read(const std::string& file) {
   std::ifstream in(file);
   std::string line;
@@ -78,7 +78,7 @@ bool SweepResults::read(const std::string& file) {
       const SweepRow row = row_of(json);
       conditions_ = conditions;
       if (known_.insert({row.shape, row.engine}).second) rows_.push_back(row);
-    } catch (const Json::exception&) {  // of another version
+    } catch (const Json::exception&) {  // written by another version
     }
   }
   return whole;

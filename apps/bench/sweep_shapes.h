@@ -20,10 +20,10 @@ const std::vector<int>& sweep_kernels();  // 3, 5 .. 13
 const std::vector<int>& sweep_outputs();  // 1, 2, 4 .. 64
 
 std::vector<SweepShape> sweep_shapes();  // all 8,232
-// So many of them by chance; a larger sample of the same seed begins with the smaller one.
+// Returns `count` random shapes; a larger sample of the same seed starts with the smaller one.
 std::vector<SweepShape> sweep_sample(int count, std::uint64_t seed);
 
-// Every `count`th of them, from the `index`th on, counted from 1: several devices take a shard each.
+// Every `count`th shape, from the `index`th on, counted from 1: one shard per device.
 struct Shard {
   int index = 1, count = 1;
 };

@@ -23,7 +23,7 @@ void require_aligned(const void* planes, const void* spectra) {
   require(aligned(spectra), "the spectra of a batched transform are not aligned to 16 bytes");
 }
 
-// Real numbers as the kernels read and write them.
+// Casts real numbers to the pairs that the kernels load and store.
 const Complex* in_pairs(const float* planes) {
   return reinterpret_cast<const Complex*>(planes);
 }
@@ -31,7 +31,7 @@ Complex* in_pairs(float* planes) {
   return reinterpret_cast<Complex*>(planes);
 }
 
-// One launch, to and from [row or plane][bins], or for rows [bin][row].
+// One launch between planes and [row or plane][bins], or between rows and [bin][row].
 class OneLaunch final : public BatchedFft {
  public:
   OneLaunch(Stream& stream, const FftBatch& batch, const BatchKernels& kernels)
@@ -75,7 +75,7 @@ class PackedPlanes final : public BatchedFft {
   Planes planes_;
 };
 
-// Two launches: rows to [row's bin][plane][row] in memory of its own, then columns from there.
+// Two launches: rows to [row's bin][plane][row] in a separate buffer, then columns from there.
 class TwoSteps final : public BatchedFft {
  public:
   TwoSteps(Stream& stream, const FftBatch& batch, const BatchKernels& rows, const ColumnKernels& columns)
@@ -92,7 +92,7 @@ class TwoSteps final : public BatchedFft {
   }
   void inverse(const void* spectra, float* planes) override {
     require_aligned(planes, spectra);
-    auto* const numbers = static_cast<Complex*>(const_cast<void*>(spectra));  // an inverse only reads them
+    auto* const numbers = static_cast<Complex*>(const_cast<void*>(spectra));  // an inverse only reads the spectra
     columns_.inverse(stream_, small_fft::column_arguments(batch(), row_bins(), numbers));
     rows_.inverse(stream_, {rows(), rows(), row_bins(), in_pairs(planes)});
   }
@@ -107,14 +107,14 @@ class TwoSteps final : public BatchedFft {
   std::shared_ptr<void> row_bins_;
 };
 
-// The most that a block may have.
+// Returns the maximum shared memory per block.
 std::size_t shared_bytes(const Device& device) {
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
   return static_cast<std::size_t>(bytes);
 }
 
-// Those that the device has the shared memory for; of a size, those for few rows or planes come before those for more.
+// Returns the kernels that fit the device's shared memory. For each size, those for small batches come first.
 std::vector<BatchKernels> all_kernels(const Device& device) {
   std::vector<BatchKernels> all;
   small_fft::add_long_rows(all);
@@ -128,14 +128,14 @@ std::vector<BatchKernels> all_kernels(const Device& device) {
   return all;
 }
 
-// As many rows or planes for each multiprocessor as `count` are on this device: what is the fastest for how many was
-// measured on an H200.
+// Scales `count` to an H200 with the same number of rows or planes per multiprocessor. The limits for the fastest
+// kernel were measured on an H200.
 std::int64_t count_on_an_h200(std::int64_t count, const Device& device) {
   const std::int64_t here = multiprocessors(device);
   return (count * small_fft::multiprocessors_of_an_h200 + here - 1) / here;
 }
 
-// The first entry of that size that is for so many, else the last one; null: there is none.
+// Returns the first entry of that size that supports `count`, else the last one; null: none of that size.
 const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count, bool by_bin) {
   const BatchKernels* found = nullptr;
   for (const BatchKernels& each : all) {

@@ -9,7 +9,7 @@
 
 namespace twiddle::small_fft {
 
-// All steps of a thread, with a barrier of its block between two.
+// Runs all steps of a thread, with a barrier of its block between two steps.
 template <int Sign, int Step = 0, class Block, class Arguments>
 __device__ void take_steps(Block& thread, const Arguments& arguments, typename Block::Shared& shared) {
   if constexpr (Step < steps_of<Sign, Block>) {
@@ -20,9 +20,9 @@ __device__ void take_steps(Block& thread, const Arguments& arguments, typename B
   }
 }
 
-// launch_dependents() comes before the wait, other than in planes/, where products of cuBLAS follow: the next kernel is
-// another batched transform, which waits itself, or one without a dependent launch, which starts when this grid has
-// ended. What a block can prepare without the results of earlier kernels it does before its wait.
+// launch_dependents() comes before the wait, unlike in planes/, where cuBLAS products follow. Here the next kernel is
+// another batched transform, which waits by itself, or a normal launch, which starts after this grid has finished.
+// Before its wait, a block prepares whatever does not depend on earlier kernels.
 template <class Block, int Sign, class Arguments, int MinBlocks>
 __global__ void __launch_bounds__(Block::threads, resident_blocks<Block::threads>(MinBlocks))
     block_kernel(const Arguments arguments, bool dependents_early) {
@@ -57,7 +57,7 @@ BatchKernels batch_kernels(int height, int width, std::int64_t most = any_number
   return batch_kernels<Block, MinBlocks>(height, width, most, most);
 }
 
-// add.operator()<shape>() for each shape of a table (tuned_on_h200.h): each has kernels of its own.
+// Calls add.operator()<shape>() for each shape of a table (tuned_on_h200.h): each shape has separate kernels.
 template <const auto& Shapes, class Add>
 void for_each_shape(const Add& add) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {

@@ -13,7 +13,7 @@ struct BlockThread {
   TWIDDLE_HD BlockThread(std::int64_t of_block, int number) : block(of_block), thread(number) {}
 };
 
-// One step of one thread, in the direction that the sign of the exponent tells.
+// Runs one step of one thread, in the direction given by the sign of the exponent.
 template <int Sign, int Step, class Block, class Arguments>
 TWIDDLE_HD void take_step(Block& thread, const Arguments& arguments, typename Block::Shared& shared) {
   if constexpr (Sign == forwards)

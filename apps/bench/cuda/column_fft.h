@@ -107,7 +107,7 @@ struct Columns : BlockThread {
   }
 
  private:
-  struct Share {  // which column of the block a thread has, and which part of it
+  struct Share {  // the column of the block and the part of it that a thread computes
     int column;
     int part;  // b of elements, or k1 of bins
     bool there;

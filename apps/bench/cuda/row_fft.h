@@ -14,11 +14,11 @@ struct EvenOdd {
 TWIDDLE_HD constexpr EvenOdd even_odd(Complex a, Complex b) {
   return {{0.5f * (a.re + b.re), 0.5f * (a.im - b.im)}, {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)}};
 }
-// Bins k and m - k of the row in place of Z[k] and Z[m-k]; `odd` was multiplied by e^(-2 pi i k / N).
+// Replaces Z[k] and Z[m-k] by bins k and m - k of the row; `odd` was multiplied by e^(-2 pi i k / N).
 TWIDDLE_HD constexpr void to_row_bins(Complex even, Complex odd, Complex& a, Complex& b) {
   a = even + odd, b = conj(even - odd);
 }
-// The inverse, but for a factor of two: `odd` is to be multiplied by e^(2 pi i k / N).
+// The inverse, without a factor of two: multiply `odd` by e^(2 pi i k / N) afterwards.
 TWIDDLE_HD constexpr EvenOdd even_odd_of_bins(Complex a, Complex b) {
   return {a + conj(b), a - conj(b)};
 }
@@ -26,7 +26,7 @@ TWIDDLE_HD constexpr void from_row_bins(Complex even, Complex odd, Complex& a, C
   a = {even.re - odd.im, even.im + odd.re}, b = {even.re + odd.im, odd.re - even.im};
 }
 
-// Bins 0 .. m - 1 of the row in place of Z; bin m is returned.
+// Replaces Z by bins 0 .. m - 1 of the row and returns bin m.
 template <int N>
 TWIDDLE_HD constexpr Complex to_row_bins(Complex (&v)[N / 2]) {
   constexpr int m = N / 2;
@@ -64,9 +64,9 @@ TWIDDLE_HD Complex load_row(Complex (&v)[Points], const Complex* bin, std::int64
   return *bin;
 }
 
-// A thread a row, PerThread of them one after the other, for rows that fit its registers. Rows are loaded and stored
-// through shared memory: if each thread accessed its own row in global memory, a warp's accesses would not be
-// coalesced. [bin][row] needs no such detour, as adjacent threads have adjacent rows.
+// Each thread transforms PerThread rows, one after the other, in registers. Rows are loaded and stored through shared
+// memory: if each thread accessed its own row in global memory, a warp's accesses would not be coalesced. [bin][row] is
+// accessed directly, because adjacent threads have adjacent rows.
 template <int N, int Threads, int PerThread>
 struct ThreadRows : BlockThread {
   using BlockThread::BlockThread;
@@ -133,7 +133,7 @@ struct ThreadRows : BlockThread {
   }
 };
 
-// The same for few rows, where the latency of one row counts and not the bandwidth: straight from and to global memory.
+// The same for few rows, where the latency of one row counts and not the bandwidth: accesses global memory directly.
 template <int N, int Threads>
 struct DirectRows : BlockThread {
   using BlockThread::BlockThread;

@@ -3,9 +3,9 @@
 
 namespace twiddle::small_fft {
 
-// Real rows of 64 to 256 points, for few of them, where the latency from the first load to the last store counts: many
-// threads a row, N / (4 B), straight from and to global memory, with few numbers a thread in each of three steps. It is
-// the four-step FFT with its first transform of A = A1 * A2 points split again:
+// Real rows of 64 to 256 points, for few of them, where the latency from the first load to the last store counts. A row
+// has N / (4 B) threads, which access global memory directly and hold few numbers in each of three steps. This is the
+// four-step FFT with its first transform of A = A1 * A2 points split again:
 //
 //   step  transforms          of                           and then
 //   0     A1 points, over a1  elements b + B (a2 + A2 a1)  twiddle factor a2 k1, exchange [k1][a2][b]
@@ -23,7 +23,7 @@ struct FewRows : BlockThread {
   // How many transforms a thread does in the first and in the second step.
   static constexpr int first_each = B * A2 / lanes, second_each = B * A1 / lanes;
   static_assert(B * A2 % lanes == 0 && B * A1 % lanes == 0 && Threads % lanes == 0);
-  // Of the two exchanges, from one k1 and from one b to the next: padded against bank conflicts.
+  // Strides of the two exchanges, from one k1 and from one b to the next: padded against bank conflicts.
   static constexpr int first_pitch = B * A2 + B, second_pitch = A1 * A2 + 1;
   static constexpr int first_length = A1 * first_pitch, second_length = B * second_pitch + 1;
   struct alignas(16) Shared {

@@ -3,9 +3,9 @@
 
 namespace twiddle::small_fft {
 
-// Real rows of 128 and 256 points, for many of them: several threads a row (four_step_row.h), and bins go through
-// shared memory, so that global accesses are coalesced: one contiguous range a block, or ranges of 16 rows or more of
-// each bin.
+// Real rows of 128 and 256 points, for many of them. Several threads share a row (four_step_row.h). Bins go through
+// shared memory, so that global accesses are coalesced: one contiguous range per block, or ranges of at least 16 rows
+// of each bin.
 //
 //   forward: load, FFTs over a, exchange | FFTs over b, bins | bins to shared memory | store      (| is a barrier)
 template <int N, int A, int Threads>

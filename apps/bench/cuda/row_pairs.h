@@ -58,7 +58,7 @@ struct RowPairs {
     });
     if (lane == 0) bins.low[B / 2] = conj(middle);
   }
-  // The inverse, but for a factor of two.
+  // The inverse, without a factor of two.
   TWIDDLE_HD static void from_bins(Bins& bins, int lane, const Complex (&factors)[B]) {
     const Complex middle = bins.low[B / 2];
     each_pair(lane == 0, bins, [&](auto k2, Complex& a, Complex& b) {

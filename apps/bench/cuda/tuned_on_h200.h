@@ -3,18 +3,18 @@
 #include <limits>
 
 // All numbers of this folder that were measured and not derived: on one NVIDIA H200 (sm_90, 132 multiprocessors) with
-// CUDA 13.0; docs/results/runs/0078 has the tables. Results do not depend on them. Every GPU runs with the same
-// shapes of blocks, but for those that need more shared memory than it has; what is said here about numbers of rows and
-// planes is in proportion to its multiprocessors (batched_fft.cpp). On another GPU some may not be the fastest.
+// CUDA 13.0; docs/results/runs/0078 has the tables. Results do not depend on them. Every GPU uses the
+// same block shapes, except those that exceed its shared memory. The numbers of rows and planes scale with the number
+// of multiprocessors (batched_fft.cpp). On another GPU some may not be the fastest.
 //
-// min_blocks: for how many resident blocks a multiprocessor's registers should suffice.
+// min_blocks: resident blocks per multiprocessor that the register allocation must allow.
 namespace twiddle::small_fft {
 
 constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
 
-// Rows of a thread each (row_fft.h): up to `most` of them straight from and to global memory, more through shared
-// memory. To and from [bin][row], where a warp's accesses are coalesced anyway, it may pay for more rows: most_by_bin.
-// No threads: there is no such kernel.
+// Rows with one thread each (row_fft.h). Up to `most` rows access global memory directly, larger batches go through
+// shared memory. For [bin][row], whose accesses are coalesced anyway, the limit is most_by_bin. No threads: there is no
+// such kernel.
 struct DirectRowsShape {
   int threads;
   std::int64_t most, most_by_bin;
@@ -66,8 +66,8 @@ constexpr ManyRowsShape many_row_shapes[] = {
     {256, 16, 256, 3},
 };
 
-// The columns of planes in two launches (column_fft.h), points = a b; it is the fastest way for up to `few` planes,
-// and for all where there is no other.
+// The columns of planes in two launches (column_fft.h), points = a b. This is the fastest method for up to `few`
+// planes, and the only one for some sizes.
 struct ColumnShape {
   int points, a, min_blocks;
   std::int64_t few;
@@ -77,8 +77,8 @@ constexpr ColumnShape column_shapes[] = {
     {256, 16, 4, 0},
 };
 
-// A plane a block (shared_plane_fft.h), for up to `most` planes of points x points: rows of points = 2 row_a b, columns
-// of points = column_a b.
+// One block per plane (shared_plane_fft.h), for up to `most` planes of points x points: rows of points = 2 row_a b,
+// columns of points = column_a b.
 struct SharedPlaneShape {
   int points, row_a, column_a, threads, min_blocks;
   std::int64_t most;
@@ -89,8 +89,8 @@ constexpr SharedPlaneShape shared_plane_shapes[] = {
     {128, 8, 16, 544, 2, any_number},
 };
 
-// Planes to [plane][row][bins] through shared memory (plane_major_fft.h), `planes` a block. Up to `few` planes are
-// faster straight to memory, few_in_block a block; few 0: none.
+// Planes to [plane][row][bins] through shared memory (plane_major_fft.h), `planes` per block. Up to `few` planes are
+// faster with direct global access, few_in_block per block; few 0: none.
 struct PlaneMajorShape {
   int height, width, planes, min_blocks;
   std::int64_t few = 0;
