@@ -26,18 +26,18 @@ void tell(const std::string& message) {
   std::cerr << "twiddle_torch: " + message + "\n";
 }
 
-// Set by twiddle_torch/__init__.py, where the user has not.
+// Returns the variable that twiddle_torch/__init__.py sets unless the user did.
 std::string cache_file() {
   const char* const file = std::getenv("TWIDDLE_TORCH_CACHE");
   return file != nullptr ? file : "";
 }
 
-// For the rest of the process: at its end CUDA may be gone before what is destroyed.
+// Never destroyed: at process exit, CUDA may be unloaded before static objects are destroyed.
 struct Devices {
   std::mutex mutex;
   std::map<std::pair<Device::Kind, int>, std::unique_ptr<Convolutions>> of;
   std::atomic<bool> ignore_kept_choices = false;
-  std::atomic<std::int64_t> last_kept = 0;  // spectra have numbers of their own in the process
+  std::atomic<std::int64_t> last_kept = 0;  // numbers of kept spectra are unique in the process
 };
 Devices& devices() {
   static auto& all = *new Devices;
@@ -54,7 +54,7 @@ std::vector<Convolutions*> all_convolutions() {
 
 }  // namespace
 
-// What one call at a time uses: a stream with its own memory, engines, and what their plans keep.
+// The resources of one call at a time: a stream with its own memory, engines, and the state of their plans.
 struct Convolutions::Lane {
   explicit Lane(Device device) { ctx.stream = make_torch_stream(device); }
 
@@ -64,7 +64,7 @@ struct Convolutions::Lane {
 
   Context ctx;
   std::map<std::tuple<std::size_t, bool, int>, ConvTuner> tuners;  // by workspace limit, determinism and threads
-  std::unordered_map<const Chosen*, ConvTuner::Plan> plans;        // created again in this lane, unless it chose them
+  std::unordered_map<const Chosen*, ConvTuner::Plan> plans;        // this lane's copies of plans chosen in another lane
 
   // Guarded by Convolutions::mutex_.
   bool busy = false;
@@ -84,8 +84,8 @@ Convolutions::Convolutions(Device device) : device_(device), first_(lanes_.empla
 
 Convolutions::~Convolutions() = default;
 
-// Returns the preferred lane if it is idle, else another that is, or a new one. A capture always gets the first lane: a
-// new one would create library handles, and its plans again, which a graph cannot contain.
+// Returns the preferred lane if it is idle, else another idle lane, else a new one. A capture always gets the first
+// lane. A new lane would create library handles and plans, which a graph cannot contain.
 Convolutions::Turn Convolutions::take(Lane* preferred) {
   if (captures()) return take_first();
   {
@@ -131,7 +131,7 @@ void Convolutions::run_backward(Known& known, std::vector<Work> work, std::int64
     if (spectra != 0) preferred = recall(spectra, each.operands);
   }
   const Turn lane = take(preferred);
-  // Freed before the turn ends, which then forgets their spectra, except for those that are kept.
+  // Freed before the turn ends. The end of the turn then discards their spectra, except kept ones.
   std::vector<Work> mine = std::move(work);
   for (Work& each : mine) lane->run(known, each.pass, each.operands);
 }
@@ -139,7 +139,7 @@ void Convolutions::run_backward(Known& known, std::vector<Work> work, std::int64
 std::int64_t Convolutions::run_forward(Known& known, ConvOperands operands) {
   const std::string& shares = chosen(known, ConvPass::forward).plan->facts().shares;
   bool helps = false;
-  // The backward plans are chosen now, while the step holds little memory, so that a trial run finds enough.
+  // Chooses the backward plans now, because the step holds little memory, so that trial runs find enough.
   if (known.call.trains && !shares.empty())
     for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
       if (known.call.problem.in_training(pass)) helps |= chosen(known, pass).plan->facts().shares == shares;
@@ -155,8 +155,8 @@ std::int64_t Convolutions::run_forward(Known& known, ConvOperands operands) {
   return number;
 }
 
-// Replaces x and w by the forward pass's tensors at the same addresses, under which their spectra are known. Returns
-// the lane that has these.
+// Replaces x and w by the forward pass's tensors at the same addresses, so that their spectra are found. Returns the
+// lane that has these spectra.
 Convolutions::Lane* Convolutions::recall(std::int64_t spectra, ConvOperands& operands) {
   const bool capturing = captures();
   const std::lock_guard lock(mutex_);
@@ -169,8 +169,8 @@ Convolutions::Lane* Convolutions::recall(std::int64_t spectra, ConvOperands& ope
   return found->second.lane;
 }
 
-// Python's garbage collector may call this at any time, also while this thread has the lane: then the end of that turn
-// frees the memory.
+// Python's garbage collector may call this at any time, even while this thread uses the lane. In that case the end of
+// the turn frees the memory.
 void Convolutions::release(std::int64_t spectra) {
   Lane* lane = nullptr;
   {
@@ -197,7 +197,7 @@ bool Convolutions::captures() const {
   return is_capturing(*first_.ctx.stream);
 }
 
-// Returns the pass's plan, which the first call chooses.
+// Returns the pass's plan; the first call chooses it.
 const Convolutions::Chosen& Convolutions::chosen(Known& known, ConvPass pass) {
   Chosen& chosen = known.chosen[index_of(pass)];
   const auto is_known = [&] {
@@ -212,7 +212,7 @@ const Convolutions::Chosen& Convolutions::chosen(Known& known, ConvPass pass) {
                      ", which cannot be done while a CUDA graph is "
                      "captured: run the step once before the capture, as torch.cuda.graph requires"));
   const std::lock_guard choosing(choosing_);
-  if (is_known()) return chosen;  // another thread was faster
+  if (is_known()) return chosen;  // another thread chose it meanwhile
   const Turn lane = take_first();
   lane->prepare_for(call);
   const ConvTuner::Choice& choice = lane->tuner(call).choose(lane->ctx, call.problem, pass, call.engine);

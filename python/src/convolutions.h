@@ -15,20 +15,20 @@
 
 namespace twiddle {
 
-// One convolution and how its plans are chosen: the key of all that is known of it.
+// One convolution and the settings for the choice of its plans. This is the key of all stored choices.
 struct ConvCall {
   ConvProblem problem;
-  std::string engine;  // as ConvPolicy has it
+  std::string engine;  // see ConvPolicy
   std::size_t workspace_limit = 0;
   bool deterministic = false;
-  bool trains = false;  // its passes are chosen as those of one step
-  int threads = 0;      // of a CPU, whose plans have scratch memory for this number; of a GPU 0
+  bool trains = false;  // its passes are chosen together, as one training step
+  int threads = 0;      // CPU threads, which the scratch memory of plans depends on; 0 on a GPU
   auto operator<=>(const ConvCall&) const = default;
 };
 
-// All convolutions of one device: their engines, the plans that were chosen, and what is run. Any thread may call.
-// Calls that overlap run in separate lanes, because plans keep spectra and libraries' handles. Plans are chosen one at
-// a time. Only the choice of its plan stays after a call, and spectra that its backward passes will use.
+// All convolutions of one device, with their engines and chosen plans. Thread-safe. Calls that overlap run in separate
+// lanes, because plans hold spectra and library handles. Plans are chosen one at a time. After a call, only its choice
+// of plan stays, and the spectra that its backward passes will use.
 class Convolutions {
  public:
   explicit Convolutions(Device device);
@@ -49,16 +49,16 @@ class Convolutions {
     ConvPass pass;
     ConvOperands operands;
   };
-  // Runs the backward passes of one call in one lane, so that they share spectra. `spectra`: those that the forward
-  // pass has left, or 0.
+  // Runs the backward passes of one call in one lane, so that they share spectra. `spectra`: the return value of
+  // run_forward(), or 0.
   void run_backward(Known& known, std::vector<Work> work, std::int64_t spectra);
-  // In training, the spectra that the backward passes can use stay until others need the memory or until they are
-  // released by the number that this returns; 0: there are none.
+  // Returns the number of the spectra that are kept for the backward passes in training; 0: none. They stay until
+  // release() or until other work needs the memory.
   std::int64_t run_forward(Known& known, ConvOperands operands);
   void release(std::int64_t spectra);
-  std::int64_t kept();  // calls whose spectra are
+  std::int64_t kept();  // number of calls whose spectra are kept
 
-  // What was chosen so far, one pass per line: problem, pass, plan and reason, separated by tabs.
+  // Returns the choices so far, one pass per line: problem, pass, plan and reason, separated by tabs.
   std::string choices();
 
  private:
@@ -67,11 +67,11 @@ class Convolutions {
     Convolutions* all;
     void operator()(Lane* lane) const;
   };
-  using Turn = std::unique_ptr<Lane, EndTurn>;  // one call's use of a lane, which then returns to the others
+  using Turn = std::unique_ptr<Lane, EndTurn>;  // exclusive use of a lane by one call
   struct Kept {
     Tensor x, w;
-    bool captured;  // a replay of a CUDA graph does not find what was computed outside of it, nor the reverse
-    Lane* lane;     // that has the spectra
+    bool captured;  // a replay of a CUDA graph cannot use spectra computed outside of it, and vice versa
+    Lane* lane;     // the lane that has the spectra
   };
   const Chosen& chosen(Known& known, ConvPass pass);
   Lane* recall(std::int64_t spectra, ConvOperands& operands);
@@ -82,22 +82,22 @@ class Convolutions {
   const Device device_;
   std::mutex choosing_;  // locked before mutex_
 
-  std::mutex mutex_;  // guards what follows, but not what a busy lane uses; never locked for long
+  std::mutex mutex_;  // guards the members below, but not the content of a busy lane; never held for long
   std::condition_variable idle_;
   std::list<Lane> lanes_;
-  Lane& first_;  // in which plans are chosen
+  Lane& first_;  // the lane in which plans are chosen
   int waiting_for_first_ = 0;
   std::map<ConvCall, Known> known_;
   std::unordered_map<std::int64_t, Kept> kept_;
 };
 
-// The device's own, created by the first call.
+// Returns the device's object, which the first call creates.
 Convolutions& convolutions_of(Device device);
-// Of all devices.
+// For all devices.
 std::string all_choices();
 std::int64_t all_kept();
 void release_spectra(std::int64_t spectra);
-// From now on measures what the file knows, too, and replaces it there. Call before the first convolution.
+// From now on, measures cached choices again and replaces them in the file. Call before the first convolution.
 void ignore_kept_choices();
 
 }  // namespace twiddle

@@ -1,7 +1,7 @@
-// The operators, as PyTorch's stable interface for libraries has them: shapes, gradients and all that happens before
-// numbers are there is in twiddle_torch/ops.py. Those of the documentation come first. Those behind them, whose names
-// begin with an underscore, do the same with fewer arguments, which is faster: what they know by ids means something in
-// this process alone, so that they are for twiddle_torch/ops.py, and never part of a graph that outlives it.
+// The operators, for PyTorch's stable library interface. Shapes, gradients and everything that needs no data are in
+// twiddle_torch/ops.py. The documented operators come first. Those after them, whose names begin with an underscore, do
+// the same with fewer arguments, which is faster. Their ids are valid in this process only. Only twiddle_torch/ops.py
+// may use them, and no graph that outlives the process may contain them.
 #include <torch/csrc/stable/library.h>
 
 #include <deque>
@@ -22,7 +22,7 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-// For the rest of the process: a library's variables may be gone at its end, while PyTorch still calls.
+// Never destroyed: PyTorch may still call after a library's static objects are destroyed at process exit.
 struct AllArguments {
   std::mutex mutex;
   std::deque<ConvCall> by_id;
@@ -32,7 +32,7 @@ AllArguments& all_arguments() {
   return all;
 }
 
-// An id stands for arguments in this process, so that a call from Python passes one number.
+// An id represents arguments in this process, so that a call from Python passes one number.
 std::int64_t id_of(const ConvCall& arguments) {
   AllArguments& all = all_arguments();
   const std::lock_guard lock(all.mutex);
@@ -81,8 +81,8 @@ std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, co
   return run_backward(grad, x, weight, shape, arguments_of(arguments), {weight.has_value(), x.has_value()}, spectra);
 }
 
-// A line for the CPU (-1) or for a GPU that can be used, and behind a tab its engines; for one that cannot, why. Empty:
-// this build sees no such GPU. It is the thread's from then on.
+// Returns a line for the CPU (-1) or a usable GPU, then a tab and its engines. For an unusable GPU, returns the reason.
+// Empty: this build sees no such GPU.
 std::string device(std::int64_t gpu) {
   if (gpu >= cuda_device_count()) return {};
   const Device device = gpu < 0 ? Device{} : Device{Device::Kind::cuda, static_cast<int>(gpu)};

@@ -25,7 +25,7 @@ Precision precision_of(const std::string& name) {
   throw Error(ErrorKind::config, join("precision '", name, "' is none of: fp32, tf32"));
 }
 
-// Texts are joined only if there is an error: a call takes microseconds in total.
+// Formats the message only on error, because a call takes microseconds in total.
 void expect_shape(const char* what, const Shape& found, const Shape& expected) {
   if (found != expected)
     throw Error(join("a ", what, " of ", to_string(expected), " is expected, got ", to_string(found)));
@@ -117,14 +117,15 @@ std::pair<MaybeTensor, MaybeTensor> run_backward(const TorchTensor& grad, const 
   if (weight) of_x = new_torch_tensor(device, problem.input_shape());
   if (x) of_weight = new_torch_tensor(device, problem.weight_shape());
   if (problem.batch == 0) {
-    if (of_weight) torch::stable::zero_(*of_weight);  // a sum of nothing
+    if (of_weight) torch::stable::zero_(*of_weight);  // an empty sum
     return {of_x, of_weight};
   }
   const TorchTensor plain_grad = plain(grad);
   const MaybeTensor plain_x = plain(x), plain_weight = plain(weight);
   std::vector<Convolutions::Work> work;
   {
-    const Tensor y = view_of(plain_grad);  // one for both, so that they share its spectrum, which goes with the last
+    // one tensor for both passes, which share its spectrum; freed with the last of them
+    const Tensor y = view_of(plain_grad);
     if (weight) work.push_back({ConvPass::backward_input, {view_of(*of_x), view_of(*plain_weight), y}});
     if (x) work.push_back({ConvPass::backward_weight, {view_of(*plain_x), view_of(*of_weight), y}});
   }

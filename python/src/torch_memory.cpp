@@ -11,7 +11,7 @@ namespace twiddle {
 
 namespace {
 
-constexpr std::uintptr_t alignment = 64;  // what Stream::allocate promises
+constexpr std::uintptr_t alignment = 64;  // as guaranteed by Stream::allocate
 
 AtenTensorHandle empty(const Shape& shape, std::int32_t type, Device device) {
   Shape strides(shape.size(), 1);

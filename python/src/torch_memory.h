@@ -10,23 +10,22 @@
 
 namespace twiddle {
 
-// Memory of PyTorch's allocator for that GPU, on the stream that is current; throws OutOfMemory.
+// Allocates memory of PyTorch's allocator for that GPU, on the current stream; throws OutOfMemory.
 std::shared_ptr<void> torch_block(int gpu, std::size_t bytes);
 
-// A new tensor of PyTorch's, in its usual layout, with undefined elements.
+// Returns a new, uninitialized PyTorch tensor in the default layout.
 torch::stable::Tensor new_torch_tensor(Device device, const Shape& shape);
 
-// The same elements as our plans want them: without gaps, channels before rows, at an address that vectors can be
-// loaded from. Copied where they are not.
+// Returns the tensor in the layout of our plans: contiguous NCHW, aligned for vector loads. Copies it if necessary.
 torch::stable::Tensor plain(const torch::stable::Tensor& tensor);
 std::optional<torch::stable::Tensor> plain(const std::optional<torch::stable::Tensor>& tensor);
 
 Device device_of(const torch::stable::Tensor& tensor);
 Shape shape_of(const torch::stable::Tensor& tensor);
-// The elements of one that is plain, for as long as that stays.
+// Returns a view of a plain tensor, valid while that tensor lives.
 Tensor view_of(const torch::stable::Tensor& tensor);
 
-// While this lives, work goes to that device, whichever GPU was current before.
+// Makes the device current while it lives.
 std::optional<torch::stable::accelerator::DeviceGuard> guard_for(Device device);
 
 }  // namespace twiddle

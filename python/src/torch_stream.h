@@ -5,11 +5,11 @@
 
 namespace twiddle {
 
-// Work on the stream of PyTorch's that is current in the calling thread, with memory of PyTorch's allocator; on a CPU
-// with a pool of its own.
+// Returns a stream for PyTorch's current stream in the calling thread, with PyTorch's allocator. On a CPU, it has a
+// separate memory pool.
 std::unique_ptr<Stream> make_torch_stream(Device device);
 
-// Whether what the stream is given now becomes part of a CUDA graph.
+// Returns whether a CUDA graph is capturing the stream.
 bool is_capturing(const Stream& stream);
 
 }  // namespace twiddle

@@ -24,7 +24,7 @@ struct Fill {
   TWIDDLE_HD void operator()(std::int64_t i) const { x[i] = value; }
 };
 
-// Of libtorch_cuda, which a PyTorch without CUDA does not have, so that this library cannot name it.
+// Looked up in libtorch_cuda at run time: a PyTorch build without CUDA does not have it, so it cannot be linked.
 using CurrentStream = AOTITorchError (*)(std::int32_t gpu, void** stream);
 
 CurrentStream find_current_stream() {
@@ -34,8 +34,7 @@ CurrentStream find_current_stream() {
   return reinterpret_cast<CurrentStream>(found);
 }
 
-// What is computed is left to whoever calls, memory and order to PyTorch: nothing here waits, except where a plan is
-// chosen.
+// Uses PyTorch's current stream and allocator. Nothing here synchronizes, except while a plan is chosen.
 class TorchStream final : public Stream {
  public:
   explicit TorchStream(int gpu) : gpu_(gpu), current_stream_(find_current_stream()) {
@@ -52,7 +51,7 @@ class TorchStream final : public Stream {
     check(cudaMemGetInfo(&use.free, &total));
     return use;
   }
-  void release_unused() override {}  // torch.cuda.empty_cache() does that
+  void release_unused() override {}  // use torch.cuda.empty_cache()
   void reset_peak() override {}
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream()));
@@ -78,11 +77,11 @@ class TorchStream final : public Stream {
   std::shared_ptr<Event> record_event() override { return std::make_shared<CudaEvent>(stream(), host_wait_); }
   void begin_range(const char*) override {}
   void end_range() override {}
-  std::unique_ptr<Graph> capture(const std::function<void()>&) override { return nullptr; }  // PyTorch does that
+  std::unique_ptr<Graph> capture(const std::function<void()>&) override { return nullptr; }  // PyTorch captures
   std::unique_ptr<Graph> capture_again(const std::function<void()>&) override { return nullptr; }
-  std::int64_t capture_changes() const override { return 0; }  // nothing is kept from one call to the next
+  std::int64_t capture_changes() const override { return 0; }  // no state is kept between calls
 
-  // cuBLAS would take memory of its own, which a graph cannot capture and two streams must not share.
+  // By default cuBLAS allocates a workspace, which a graph cannot capture and two streams must not share.
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override {
     constexpr std::size_t workspace_bytes = std::size_t(32) << 20;
     const cudaStream_t now = stream();

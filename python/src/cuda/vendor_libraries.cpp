@@ -1,7 +1,7 @@
-// cuBLAS and cuFFT as PyTorch has loaded them. The engines call their functions by name; here are functions of these
-// names, which nobody sees outside of this library, and which pass the call on. So the package is linked to neither,
-// and goes with the version that is there: their interfaces are the same from CUDA 12 on. Where one is missing, its
-// functions say so, and engines that need it are left out.
+// Forwards cuBLAS and cuFFT calls to the libraries that PyTorch has loaded. The engines call functions of these names,
+// which are defined here and hidden in this library. So the package links to neither library and works with the
+// installed version: the used interfaces are the same since CUDA 12. If a library is missing, its functions return an
+// error, and engines that need it are skipped.
 #include <cublas_v2.h>
 #include <cufft.h>
 #include <dlfcn.h>
@@ -11,13 +11,13 @@ namespace {
 template <class Status>
 struct Library {
   const char* names[2];  // of CUDA 13 and 12
-  Status missing;        // what our functions return if it or its function is missing
+  Status missing;        // return value if the library or its function is missing
 };
 constexpr Library<cublasStatus_t> cublas{{"libcublas.so.13", "libcublas.so.12"}, CUBLAS_STATUS_NOT_INITIALIZED};
 constexpr Library<cufftResult> cufft{{"libcufft.so.12", "libcufft.so.11"}, CUFFT_SETUP_FAILED};
 
-// Returns the library's function of that name, or null. Loaded libraries first: they need not be where the loader
-// looks.
+// Returns the library's function of that name, or null. Searches loaded libraries first, because they may be outside
+// the loader's search path.
 template <auto ours, class Status>
 decltype(ours) find(const Library<Status>& library, const char* name) {
   for (const int loaded : {RTLD_NOLOAD, 0})
