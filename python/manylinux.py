@@ -17,7 +17,7 @@ import zipfile
 
 newest = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)}
 
-# Where functions were before glibc 2.34 made them libc's.
+# Libraries of these functions before glibc 2.34 moved them to libc.
 former_homes = [(r"pthread_|sem_", "libpthread.so.0"), (r"dl", "libdl.so.2"), (r"shm_|mq_|aio_|lio_|timer_", "librt.so.1")]
 
 

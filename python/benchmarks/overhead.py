@@ -20,7 +20,7 @@ def microseconds(work, device, calls=2000, samples=9):
         start = time.perf_counter()
         for _ in range(calls):
             work()
-        times.append((time.perf_counter() - start) / calls * 1e6)  # of the host: it does not wait for the GPU
+        times.append((time.perf_counter() - start) / calls * 1e6)  # host time: does not wait for the GPU
         if device == "cuda":
             torch.cuda.synchronize()
     return min(times), sorted(times)[samples // 2]

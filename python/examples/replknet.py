@@ -34,7 +34,7 @@ def train(net, a):
     call = torch.compile(net) if a.compile else net
     start = right = 0
     for step, (images, labels) in enumerate(batches(a.steps, a.device)):
-        if step == 5:  # what is chosen and compiled once is behind us
+        if step == 5:  # after plans are chosen and kernels are compiled
             start = time.perf_counter()
         scores = call(images)
         loss = F.cross_entropy(scores, labels)

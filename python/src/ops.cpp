@@ -82,7 +82,7 @@ std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, co
 }
 
 // Returns a line for the CPU (-1) or a usable GPU, then a tab and its engines. For an unusable GPU, returns the reason.
-// Empty: this build sees no such GPU.
+// Empty: this build sees no such GPU. Makes the GPU current in the calling thread.
 std::string device(std::int64_t gpu) {
   if (gpu >= cuda_device_count()) return {};
   const Device device = gpu < 0 ? Device{} : Device{Device::Kind::cuda, static_cast<int>(gpu)};

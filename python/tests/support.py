@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from typing import NamedTuple, Tuple
 
-# Choices of these tests are not to outlive them, nor to depend on what was chosen before.
+# A temporary cache: choices of these tests do not outlive them or depend on earlier ones.
 os.environ["TWIDDLE_TORCH_CACHE"] = os.path.join(tempfile.mkdtemp(), "choices.txt")
 
 import torch

@@ -70,7 +70,7 @@ class FastPath(TestCase):
         x, weight, _ = (t.detach() for t in operands(Problem(), "cpu"))
         twiddle_torch.conv2d(x, weight, padding=2)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that this way of tracing is old
+            warnings.simplefilter("ignore")  # this tracing API is deprecated
             traced = torch.jit.trace(lambda x, weight: twiddle_torch.conv2d(x, weight, padding=2), (x, weight))
         self.assertIn("twiddle::conv2d(", str(traced.graph))
         self.assert_close(traced(x, weight), F.conv2d(x.double(), weight.double(), padding=2))

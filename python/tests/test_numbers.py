@@ -172,7 +172,7 @@ class Gradients(TestCase):
 
             loose = dict(eps=1e-2, atol=2e-2, rtol=1e-2, nondet_tol=1e-5)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that float32 is coarse
+                warnings.simplefilter("ignore")  # gradcheck warns about float32
                 self.assertTrue(torch.autograd.gradcheck(
                     conv, inputs, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True, **loose))
                 self.assertTrue(torch.autograd.gradgradcheck(

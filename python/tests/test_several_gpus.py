@@ -24,7 +24,7 @@ problems = [
 @unittest.skipUnless(len(gpus) > 1, "fewer than two GPUs")
 class SeveralGpus(TestCase):
     def setUp(self):
-        self.assertEqual(torch.cuda.current_device(), 0)  # as support.py has found it, which asks about all devices
+        self.assertEqual(torch.cuda.current_device(), 0)  # unchanged, although support.py queries all devices
 
     def tearDown(self):
         self.assertEqual(torch.cuda.current_device(), 0)
@@ -70,7 +70,7 @@ class SeveralGpus(TestCase):
                     for problem in problems * 4:
                         self.assert_step_is_right(problem, "cuda", engine="rule")
                         self.assertEqual(torch.cuda.current_device(), torch.device(gpu).index)
-            except BaseException as error:  # told by the thread that waits
+            except BaseException as error:  # raised again by the waiting thread
                 failures.append(error)
 
         threads = [threading.Thread(target=work, args=(gpu,)) for gpu in gpus * 2]
@@ -103,7 +103,7 @@ class SeveralGpus(TestCase):
                     work()
                 torch.cuda.synchronize()
                 graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph, stream=torch.cuda.Stream()):  # PyTorch's own is the first GPU's
+                with torch.cuda.graph(graph, stream=torch.cuda.Stream()):  # torch.cuda.graph's default stream is on the first GPU
                     graphs.append((graph, inputs, grad, work()))
         for graph, inputs, grad, found in graphs:
             with torch.no_grad():

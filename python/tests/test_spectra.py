@@ -29,12 +29,12 @@ class Spectra(TestCase):
     def test_stay_until_the_backward_pass(self):
         for device in devices:
             inputs = operands(problem, device)
-            for _ in range(2):  # the first call goes another way
+            for _ in range(2):  # the first call takes another path
                 y = self.forward(device, inputs)
                 self.assertEqual(kept(), 1)
                 grad = torch.randn_like(y)
                 found = torch.autograd.grad(y, inputs, grad)
-                self.assertEqual(kept(), 0)  # though y lives
+                self.assertEqual(kept(), 0)  # although y is alive
             for a, b in zip((y, *found), step(F.conv2d, in_double(*inputs), grad, **problem.window())):
                 self.assert_close(a, b)
 
@@ -114,12 +114,12 @@ class Spectra(TestCase):
         """A training loop may catch the error and continue with a smaller batch."""
         x, weight = (torch.randn(size, requires_grad=True) for size in ((1, 512, 32, 32), (512, 512, 7, 7)))
 
-        def forward():  # takes about 220 MB, of which the result is two
+        def forward():  # needs about 220 MB; the result is 2 MB
             return twiddle_torch.conv2d(x, weight, padding=3, engine="fft")
 
         forward()
         self.assertEqual(kept(), 0)
-        twiddle_torch.conv2d(torch.randn(1, 1, 5, 6), torch.randn(1, 1, 3, 3), engine="rule")  # a choice empties the pool
+        twiddle_torch.conv2d(torch.randn(1, 1, 5, 6), torch.randn(1, 1, 3, 3), engine="rule")  # choosing a plan empties the pool
         limits = resource.getrlimit(resource.RLIMIT_AS)
         with open("/proc/self/statm") as file:
             taken = int(file.read().split()[0]) * resource.getpagesize()
@@ -149,7 +149,7 @@ class Spectra(TestCase):
             with torch.no_grad():
                 for old, new in zip(inputs, operands(problem, "cuda")):
                     old.copy_(new)
-            torch.randn(1 << 22, device="cuda")  # over what the graph does not hold
+            torch.randn(1 << 22, device="cuda")  # overwrites memory that the graph does not hold
             graph.replay()
             for a, b in zip(found, step(F.conv2d, in_double(*inputs), grad, **problem.window())[1:]):
                 self.assert_close(a, b)

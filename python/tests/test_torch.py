@@ -159,7 +159,7 @@ class Machinery(TestCase):
                 try:
                     for _ in range(5):
                         self.assert_step_is_right(problem, device)
-                except BaseException as error:  # told by the thread that waits
+                except BaseException as error:  # raised again by the waiting thread
                     failures.append(error)
 
             threads = [threading.Thread(target=work, args=(problem,)) for problem in problems * 2]
@@ -373,7 +373,7 @@ class OnAGpu(TestCase):
         self.assertEqual(torch.cuda.memory_allocated(), before)
         with torch.no_grad():
             twiddle_torch.conv2d(*self.inputs, **self.problem.window())
-        self.assertEqual(torch.cuda.memory_allocated(), before)  # nothing of the step had stayed until another call
+        self.assertEqual(torch.cuda.memory_allocated(), before)  # the step left no memory for a later call to free
 
     def test_current_gpu_stays(self):
         before = torch.cuda.current_device()

@@ -20,7 +20,7 @@ from twiddle_torch import _cache
 def self_test(device: str) -> bool:
     """A depthwise 31x31 layer: errors of the three passes against float64, times of forward and backward beside PyTorch's."""
     torch.manual_seed(0)
-    batch, channels = (1, 16) if device == "cpu" else (4, 64)  # PyTorch takes some ten nanoseconds a product on a CPU
+    batch, channels = (1, 16) if device == "cpu" else (4, 64)  # PyTorch takes about 10 ns per product on a CPU
     plane = batch, channels, 32, 32
     x, weight, grad = (torch.randn(*shape, device=device) for shape in (plane, (channels, 1, 31, 31), plane))
     x.requires_grad_(), weight.requires_grad_()

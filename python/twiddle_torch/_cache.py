@@ -18,11 +18,11 @@ class Entry(NamedTuple):
     batch: int
     conv_pass: str
     precision: str
-    problem: str  # of one image, and what else is computed with it
+    problem: str  # for one image, and the other options of the pass
     device: str
     workspace_limit: int
     deterministic: bool
-    engines: str  # that took part
+    engines: str  # the benchmarked engines
     build: str
 
     @property

@@ -58,7 +58,7 @@ def _look_at(device: torch.device) -> Optional[str]:
 
 
 def _ask_about(gpu: int) -> str:
-    with torch.cuda.device(gpu):  # so that the current one stays, and no other GPU gets a context
+    with torch.cuda.device(gpu):  # keeps the current GPU, and creates no context on other GPUs
         line: str = torch.ops.twiddle._device(gpu)
     return line
 

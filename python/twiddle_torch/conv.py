@@ -11,7 +11,7 @@ from twiddle_torch._library import usable, why_not
 from twiddle_torch._warnings import tell_of_copy, tell_once
 
 IntPair = Union[int, Tuple[int, ...]]  # a number, or one for rows and one for columns
-CallArguments = Tuple[Any, ...]  # of conv2d from `stride` on, as a caller gives them
+CallArguments = Tuple[Any, ...]  # the arguments of conv2d from `stride` on
 
 WORKSPACE_LIMIT = 4 << 30
 """Bytes that a plan may take while it runs, unless an argument says otherwise."""
@@ -94,7 +94,7 @@ def _known_id(arguments: CallArguments) -> Optional[int]:
     """Returns the id of the operators' arguments, if an earlier call with these has made one."""
     try:
         return _known_ids.get((arguments, _is_deterministic()))
-    except TypeError:  # a list is among them
+    except TypeError:  # a list is not hashable
         return None
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from twiddle_torch import _library  # noqa: F401  the operators must be there
+from twiddle_torch import _library  # noqa: F401  loads the operators
 from twiddle_torch._warnings import tell_of_copy
 
 
@@ -36,8 +36,8 @@ torch.library.register_fake("twiddle::conv2d_backward_input", _fake_gradient)
 torch.library.register_fake("twiddle::conv2d_backward_weight", _fake_gradient)
 
 
-# Gradients. Each operator takes two tensors a and b, and is linear in each: conv2d(x, weight), backward_input(grad, weight) and
-# backward_weight(grad, x). What is saved is what the wanted gradients need.
+# Gradients. Each operator has two tensors a and b, and is linear in each: conv2d(x, weight), backward_input(grad, weight) and
+# backward_weight(grad, x). Only tensors that the required gradients need are saved.
 
 
 def _setup(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
@@ -48,7 +48,7 @@ def _setup(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
     ctx.shape = output.shape
 
 
-Gradient = Callable[..., Tensor]  # of the saved tensors, the output's gradient, the result's shape and the other arguments
+Gradient = Callable[..., Tensor]  # arguments: saved tensors, the output's gradient, the result's shape, and the rest
 
 
 def _gradients_by(of_a: Gradient, of_b: Gradient) -> Callable[..., "tuple[Optional[Tensor], ...]"]:
@@ -68,22 +68,22 @@ def _gradients_by(of_a: Gradient, of_b: Gradient) -> Callable[..., "tuple[Option
 _conv2d_gradients = _gradients_by(
     lambda weight, grad, *rest: backward_input(grad, weight, *rest),
     lambda x, grad, *rest: backward_weight(grad, x, *rest))
-# Of <backward_input(grad, weight), v>, which is <grad, conv2d(v, weight)>.
+# Gradients of <backward_input(grad, weight), v> = <grad, conv2d(v, weight)>.
 _input_gradients = _gradients_by(
     lambda weight, v, _shape, *rest: conv2d(v, weight, None, *rest),
     lambda grad, v, *rest: backward_weight(grad, v, *rest))
-# Of <backward_weight(grad, x), v>, which is <grad, conv2d(x, v)>.
+# Gradients of <backward_weight(grad, x), v> = <grad, conv2d(x, v)>.
 _weight_gradients = _gradients_by(
     lambda x, v, _shape, *rest: conv2d(x, v, None, *rest),
     lambda grad, v, *rest: backward_input(grad, v, *rest))
 
 
-# Autocast: the operators themselves work in float32, whatever is cast around them.
+# Autocast: the operators compute in float32, whatever the types of other operators.
 for _device in ("cpu", "cuda"):
     torch.library.register_autocast("twiddle::conv2d", _device, torch.float32)
 
 
-# vmap: batches of images are one larger batch; where weights differ from one to the next, so many calls.
+# vmap: batches of images become one larger batch. If the weights are batched, there is one call for each of them.
 
 
 def _one_by_one(op: Callable[..., Tensor]) -> Callable[..., "tuple[Tensor, int]"]:
@@ -109,7 +109,7 @@ def _as_larger_batch(op: Callable[..., Tensor]) -> Callable[..., "tuple[Tensor, 
     return batched
 
 
-# The older vmap, which autograd.grad(is_grads_batched=True) and torch.autograd.functional still use: it calls a kernel.
+# The older vmap, which autograd.grad(is_grads_batched=True) and torch.autograd.functional still use. It calls a kernel.
 _older_vmap = torch.library.Library("twiddle", "IMPL")
 _is_batched: Any = torch._C._functorch.is_legacy_batchedtensor
 
@@ -118,8 +118,8 @@ def _for_older_vmap(batched: Callable[..., "tuple[Tensor, int]"]) -> Callable[..
     """The same rule, for the outermost level at which an argument is batched."""
 
     def rule(*args: Any) -> Tensor:
-        for level in range(1, 65):  # all that there can be
-            # Without a batch at this level a tensor gets one of 0 here.
+        for level in range(1, 65):  # the maximum number of levels is 64
+            # A tensor that is not batched at this level gets a batch dimension of size 0.
             unwrapped = [
                 torch._remove_batch_dim(arg, level, 0, 0) if isinstance(arg, Tensor) and _is_batched(arg) else None  # type: ignore
                 for arg in args
@@ -161,7 +161,7 @@ def _operator(name: str, gradients: Callable[..., Any], vmap_rule: Callable[...,
         bias_or_shape = (of_bias, None) if name == "conv2d" else (ctx.shape, ctx.shape)
         return call(of_a, b, bias_or_shape[0], *ctx.arguments) + call(a, of_b, bias_or_shape[1], *ctx.arguments)
 
-    class Transformed(torch.autograd.Function):  # for torch.func and forward_ad, which do not use what is registered
+    class Transformed(torch.autograd.Function):  # for torch.func and forward_ad, which ignore registered rules
         forward = staticmethod(alone)
         backward = staticmethod(gradients)
         jvp = staticmethod(tangent)
@@ -186,12 +186,12 @@ def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *arguments: Any) -
     return _any_conv2d(x, weight, bias, *arguments)
 
 
-# A fast path to the same, for plain tensors where nothing watches or transforms what is called: PyTorch's own dispatch to an
-# operator with many arguments and with gradients in Python takes several times as long as a small layer. The operators at
-# its end know what stays the same from call to call by an id.
+# A fast path with the same results, for plain tensors if no mode, tracer or transform is active. PyTorch's dispatch to an
+# operator with many arguments and with gradients in Python takes several times as long as a small layer. The operators of the
+# fast path get the arguments that do not change between calls as one id.
 
-# What Python does here costs more than the operators: a backward pass runs on another thread, whose core has nothing of it in
-# its caches. So the functions of each call are few and flat, and what they look up is at hand.
+# The Python code here takes longer than the operators: a backward pass runs on another thread, on a core with cold caches.
+# So each call runs few functions without nesting, and attributes are looked up in advance.
 
 Arguments = Tuple[Any, ...]
 _float32, _plain_types = torch.float32, (Tensor, torch.nn.Parameter)
@@ -240,7 +240,7 @@ class _Spectra:
         self.id = id
 
     def __del__(self, release: Callable[[int], None] = _release, unwatched: Any = torch._C._DisableTorchDispatch) -> None:
-        with unwatched():  # as garbage is collected anywhere
+        with unwatched():  # garbage collection may run under any dispatch mode
             release(self.id)
 
 
@@ -254,7 +254,7 @@ class _Recorded(torch.autograd.Function):
         y, kept = _recorded_conv2d(x, weight, bias, id, needs_x, needs_weight)
         spectra = _Spectra(kept) if kept else None
         if spectra and _saving_is_hooked(False):
-            spectra = None  # whoever puts away or recomputes what is saved has no memory for more
+            spectra = None  # hooks that offload or recompute saved tensors mean that memory is short
         ctx.rest = id, missing, bias is not None and bias.requires_grad, spectra
         return y
 
@@ -271,12 +271,12 @@ class _Recorded(torch.autograd.Function):
         elif x is not None or weight is not None:
             of_x, of_weight = _fast_backward(grad, x, weight, missing, id, spectra.id if spectra else 0)
         if spectra and not _graph_is_kept():
-            # As PyTorch lets go of what was saved, while the result of the forward pass may live on.
+            # Released now, like PyTorch's saved tensors: the result of the forward pass may live longer.
             ctx.rest = id, missing, has_bias, None
         return of_x, of_weight, of_bias, None
 
 
-# The same by the operators of the documentation, which have gradients and rules for vmap.
+# The same with the documented operators, which have gradients and vmap rules.
 
 
 def _forward(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, *needs: bool) -> Tensor:
@@ -298,5 +298,5 @@ _older_vmap.impl("_conv2d", _forward, "Batched")
 _older_vmap.impl("_conv2d_recorded", lambda *args: (_forward(*args), 0), "Batched")
 _older_vmap.impl("_conv2d_backward", _backward, "Batched")
 
-# Below what PyTorch does in Python first, which is for torch.func.
+# Skips Function.apply in Python, whose work is only for torch.func.
 _record: Any = super(torch.autograd.Function, _Recorded).apply
