@@ -9,13 +9,13 @@
 #include "framework/device.h"
 #include "framework/for_each.h"
 
-// Real Fourier transforms for their own sake: many rows or planes of one size at once, on a GPU.
+// Real Fourier transforms without a convolution: many rows or planes of one size at once, on a GPU.
 //
 //   Stream& stream = ...;                                       // make_stream(parse_device("cuda"))
 //   const auto fft = make_batched_fft(stream, {.height = 32, .width = 32, .count = 4096});
 //   const auto spectra = stream.allocate(spectrum_bytes(fft->batch()));
 //   fft->forward(planes, spectra.get());                        // [4096][32][32] floats to [4096][32][17] complex
-//   fft->inverse(spectra.get(), planes);                        // the same planes, but for rounding
+//   fft->inverse(spectra.get(), planes);                        // the same planes, within rounding
 namespace twiddle {
 
 // Layout of a batch's bins: interleaved complex numbers without gaps.

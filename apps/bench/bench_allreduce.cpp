@@ -15,8 +15,8 @@ constexpr int sizes_in_mb[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 600};
 constexpr int samples = 5;
 constexpr double ms_of_a_sample = 20;
 
-// The collectives for gradients and weights. Each rank sends and receives (n - 1) / n of the bytes per half, as in a
-// ring; an all-reduce has two halves.
+// The collectives for gradients and weights. Each rank sends and receives halves * (n - 1) / n of the bytes, as in a
+// ring.
 struct Collective {
   const char* name;
   void (Communicator::*run)(Stream& stream, float* values, std::int64_t count);

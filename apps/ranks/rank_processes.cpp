@@ -133,7 +133,7 @@ class RankProcesses {
   }
 
   // Finds the rank that caused the failure. A killed rank is the cause, even if another rank's exit is seen first: a
-  // process takes some tenths of a second to release a GPU. A rank that this process killed is not the cause.
+  // process takes a few hundred milliseconds to release a GPU. A rank that this process killed is not the cause.
   void look() {
     std::vector<Rank*> failed;
     for (Rank& rank : ranks_) {
