@@ -1,10 +1,10 @@
 #pragma once
 #include "fft/cuda/device/register_fft.h"
 
-// What the FFTs of this folder have in common. Each is a struct, of which every thread of a block is an object: its
-// data members are the numbers that the thread keeps in registers, and forward(Index<i>, ...) and inverse(Index<i>,
-// ...) are what it does between two barriers. `threads` is the size of a block, `count` how many rows or planes it
-// transforms, Shared its shared memory. batched_launch.h makes kernels of it, and a test can run all threads on a CPU.
+// Common parts of the FFTs of this folder. Each FFT is a struct with one object per thread of a block. Its data members
+// are the numbers that the thread keeps in registers. forward(Index<i>, ...) and inverse(Index<i>, ...) run between two
+// barriers. `threads` is the block size, `count` the number of rows or planes per block, Shared its shared memory.
+// batched_launch.h turns it into kernels, and a test can run all threads on a CPU.
 namespace twiddle::small_fft {
 
 struct BlockThread {
@@ -24,7 +24,7 @@ TWIDDLE_HD void take_step(Block& thread, const Arguments& arguments, typename Bl
 template <int Sign, class Block>
 constexpr int steps_of = Sign == forwards ? Block::forward_steps : Block::inverse_steps;
 
-// Batches as their kernels see them: two adjacent real numbers are loaded and stored as one complex number.
+// Batches as kernel arguments: two adjacent real numbers are loaded and stored as one complex number.
 struct BatchForward {
   std::int64_t count;  // rows or planes
   std::int64_t pitch;  // from bin to bin, for [bin][row]; 0: [row or plane][bins]
@@ -48,8 +48,8 @@ TWIDDLE_HD constexpr Roots<N> roots_of_one() {
     all.at[k] = {static_cast<float>(detail::turn_cos(k, N)), static_cast<float>(-detail::turn_sin(k, N))};
   return all;
 }
-// e^(-2 pi i k / N), 0 <= k < N, for a k that depends on the thread and so is no compile-time constant: a table in
-// global memory.
+// Returns e^(-2 pi i k / N), 0 <= k < N, from a table in global memory, because k depends on the thread and is not a
+// compile-time constant.
 template <int N>
 TWIDDLE_HD const Complex* roots() {
   static constexpr Roots<N> all = roots_of_one<N>();
@@ -70,8 +70,8 @@ TWIDDLE_HD constexpr Complex scaled(Complex a, float by) {
   return {a.re * by, a.im * by};
 }
 
-// Between the two parts of a four-step FFT: stores numbers k of a column, `pitch` apart, each times its twiddle factor
-// factor(k). That of number 0 is one.
+// Runs between the two parts of a four-step FFT: stores numbers k of a column, `pitch` apart, times their twiddle
+// factors factor(k). That of number 0 is one.
 template <int Count, class Factor>
 TWIDDLE_HD void store_twiddled(const Complex (&v)[Count], Complex* to, int pitch, const Factor& factor) {
   to[0] = v[0];
@@ -81,14 +81,14 @@ TWIDDLE_HD void store_twiddled(const Complex (&v)[Count], Complex* to, int pitch
   });
 }
 
-// A contiguous range of numbers is kept in shared memory as rows of Length, Pitch apart, against bank conflicts: the
-// index of a number there.
+// Returns the index of a number in shared memory, where a contiguous range is stored as rows of Length, Pitch apart,
+// against bank conflicts.
 template <int Length, int Pitch>
 TWIDDLE_HD constexpr int place_of(int number) {
   return Length == Pitch ? number : number + number / Length * (Pitch - Length);
 }
 
-// A block loads a contiguous range into such rows, by 16 bytes: `source` is aligned to them. All loads are in flight
+// Loads a contiguous range into such rows, 16 bytes at a time: `source` must be 16-byte aligned. All loads are issued
 // before the first number is stored.
 template <int Length, int Pitch, int Most, int Threads>
 TWIDDLE_HD void load_contiguous(Complex* rows, const Complex* source, int count, int thread) {
@@ -124,7 +124,7 @@ TWIDDLE_HD void store_contiguous(const Complex* rows, Complex* target, int count
   if (count % 2 == 1 && thread == 0) target[count - 1] = rows[place_of<Length, Pitch>(count - 1)];
 }
 
-// How many of its Most rows or planes the block has: fewer at the end of the batch.
+// Returns the number of rows or planes of this block: at most Most, fewer at the end of the batch.
 template <int Most>
 TWIDDLE_HD int count_in_block(std::int64_t count, std::int64_t block) {
   const std::int64_t left = count - block * Most;

@@ -16,13 +16,13 @@ template <int N, int A>
 struct FourStepRow : RowPairs<N, A> {
   using Columns = RowPairs<N, A>;
   using Columns::B, Columns::lanes, typename Columns::Bins;
-  static constexpr int elements = B / lanes;  // how many b a thread has: lane, lane + lanes, ...
+  static constexpr int elements = B / lanes;  // number of indices b per thread: lane, lane + lanes, ...
   static_assert(16 % lanes == 0 && B % lanes == 0);
   // The exchange is [b][k1], padded: `gap` from one b to the next. Bins may be stored in the same way.
   static constexpr int gap = A + 1, length = gap * B + 1;
 
-  // Which of a block's rows a thread has: a swizzle by which the 16 threads of half a warp, whose accesses of 8 bytes
-  // are one transaction, meet 16 different pairs of banks.
+  // Returns the thread's row in the block. The swizzle makes the 16 threads of half a warp, whose 8-byte accesses are
+  // one transaction, use 16 different pairs of banks.
   TWIDDLE_HD static int row_of(int thread) {
     constexpr int together = 16 / lanes;
     const int group = thread / lanes;
@@ -49,7 +49,7 @@ struct FourStepRow : RowPairs<N, A> {
     Columns::to_bins(bins, lane, factors);
   }
 
-  // The inverse of step 4: from bins to what the exchange holds.
+  // The inverse of step 4: from bins to the content of the exchange.
   TWIDDLE_HD static void inverse_columns(int lane, Bins& bins, const Complex* roots) {
     Complex factors[B];
     Columns::load_factors(factors, lane, roots);

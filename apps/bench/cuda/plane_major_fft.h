@@ -2,9 +2,9 @@
 #include "apps/bench/cuda/block_steps.h"
 #include "fft/cuda/planes/plane_fft.h"
 
-// Real transforms of small planes to [plane][row][bins 0 .. W/2 of the row], as rfft2 and cuFFT give them. The same as
-// planes/plane_fft.h, but that a block's spectra are one contiguous range of memory: it goes through shared memory, so
-// that the accesses are coalesced.
+// Real transforms of small planes to [plane][row][bins 0 .. W/2 of the row], as in rfft2 and cuFFT. Differs from
+// planes/plane_fft.h in one point: a block's spectra are one contiguous memory range. They go through shared memory, so
+// that global accesses are coalesced.
 namespace twiddle::small_fft {
 
 template <int H, int W, int P>
@@ -12,12 +12,12 @@ struct PlaneMajor : BlockThread {
   using BlockThread::BlockThread;
   using Size = PlaneSize<H, W>;
   static constexpr int half_row = Size::half_row, bins = H * half_row, pitch = Size::pitch, points = H * W / 2;
-  // A GPU writes memory by sectors of 32 bytes: rows that are not aligned to them are gathered in shared memory first.
+  // A GPU writes memory in 32-byte sectors: rows that are not aligned to them are gathered in shared memory first.
   static constexpr bool whole_sectors = W % 8 == 0;
   static constexpr int threads = P * (H > W ? H : W) / 2, count = P;
   static constexpr int forward_steps = 4, inverse_steps = whole_sectors ? 4 : 6;
-  // From plane to plane in shared memory: padded so that the 16 threads of half a warp, which have adjacent planes and
-  // then adjacent rows, meet 16 different pairs of banks.
+  // Stride between planes in shared memory. It is padded so that the 16 threads of half a warp, which access adjacent
+  // planes and then adjacent rows, use 16 different pairs of banks.
   static constexpr int bin_pitch = bins + ((P >= 16 ? 1 : 16 / P) + 16 - bins % 16) % 16;
   static_assert(P * bins % 2 == 0);
   struct alignas(16) Shared {
@@ -27,9 +27,9 @@ struct PlaneMajor : BlockThread {
       Complex gathered[P * points];
     };
   };
-  Complex row[W], column[H];  // the one, then the other
+  Complex row[W], column[H];  // used one after the other
 
-  // A thread has two columns of a plane, as the real and the imaginary part of one (planes/plane_fft.h).
+  // Each thread transforms two columns of a plane, as the real and the imaginary part of one (planes/plane_fft.h).
   TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
     const Share at = columns_of(a.count);
     if (!at.there) return;
@@ -38,7 +38,8 @@ struct PlaneMajor : BlockThread {
     columns_to_rows<H, W>(column, shared.numbers + at.plane * pitch, at.index);
   }
 
-  // A thread has a row, which stays in registers: `numbers` is still being read, and `spectra` shares its memory.
+  // Each thread transforms a row and keeps it in registers: `numbers` is still being read, and `spectra` shares its
+  // memory.
   TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
     const Share at = row_of(a.count);
     if (!at.there) return;
@@ -46,24 +47,24 @@ struct PlaneMajor : BlockThread {
     transform<forwards>(row);
   }
 
-  // All bins of the row, and of its conjugate.
+  // Stores all bins of the row, and of its conjugate.
   TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
     if (const Share at = row_of(a.count); at.there) store_row(shared.spectra + at.plane * bin_pitch, at.index);
   }
 
-  // The spectra, which are one contiguous range of global memory.
+  // Stores the spectra, which are one contiguous range of global memory.
   TWIDDLE_HD void forward(Index<3>, const BatchForward& a, Shared& shared) {
     store_contiguous<bins, bin_pitch, threads>(shared.spectra, a.spectrum + block * P * bins,
                                                count_in_block<P>(a.count, block) * bins, thread);
   }
 
-  // The spectra to shared memory.
+  // Loads the spectra to shared memory.
   TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
     load_contiguous<bins, bin_pitch, P * bins, threads>(shared.spectra, a.spectrum + block * P * bins,
                                                         count_in_block<P>(a.count, block) * bins, thread);
   }
 
-  // A thread's row, in registers as in forward().
+  // Transforms one row per thread, in registers as in forward().
   TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
     const Share at = row_of(a.count);
     if (!at.there) return;
@@ -71,13 +72,13 @@ struct PlaneMajor : BlockThread {
     transform<backwards>(row);
   }
 
-  // The rows to shared memory, from where columns are read.
+  // Writes the rows to shared memory, from which columns are read.
   TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
     if (const Share at = row_of(a.count); at.there)
       store_numbers(row, shared.numbers + at.plane * pitch + at.index * W);
   }
 
-  // Two columns of a plane; straight to global memory where that writes whole sectors.
+  // Transforms two columns of a plane. Writes directly to global memory if that writes whole sectors.
   TWIDDLE_HD void inverse(Index<3>, const BatchInverse& a, Shared& shared) {
     const Share at = columns_of(a.count);
     if (!at.there) return;
@@ -85,7 +86,7 @@ struct PlaneMajor : BlockThread {
     if constexpr (whole_sectors) store_columns(target(a) + at.plane * points + at.index);
   }
 
-  // Else through shared memory ...
+  // Otherwise writes through shared memory ...
   TWIDDLE_HD void inverse(Index<4>, const BatchInverse& a, Shared& shared) {
     if (const Share at = columns_of(a.count); at.there) store_columns(shared.gathered + at.plane * points + at.index);
   }
@@ -137,7 +138,7 @@ struct PlaneMajor : BlockThread {
   }
 
  private:
-  // Rows 0 and H/2, which are transformed as the real and the imaginary part of one.
+  // Rows 0 and H/2, transformed as the real and the imaginary part of one.
   TWIDDLE_HD void store_real_rows(Complex* first, Complex* second) const {
     first[0] = {row[0].re, 0}, second[0] = {row[0].im, 0};
     unrolled<W / 2>([&](auto before) {
@@ -157,7 +158,7 @@ struct PlaneMajor : BlockThread {
   }
 };
 
-// The same for few planes, where latency counts: bins go straight from and to global memory, and there is one barrier.
+// The same for few planes, where latency counts: accesses bins in global memory directly, with one barrier.
 template <int H, int W, int P>
 struct DirectPlaneMajor : PlaneMajor<H, W, P> {
   using Base = PlaneMajor<H, W, P>;

@@ -1,10 +1,10 @@
 #pragma once
 #include "apps/bench/cuda/four_step_row.h"
 
-// Real transforms of planes to [row][bins 0 .. W/2 of the row], one plane a block, all of which is in shared memory:
-// for planes whose columns do not fit a thread's registers, and for few planes, since many threads share the work of
-// one. Rows and columns are transformed by four-step FFTs (four_step_row.h), in place: each step writes what it has
-// read, so that four steps with a barrier between two suffice.
+// Real transforms of planes to [row][bins 0 .. W/2 of the row]. Each block transforms one plane in shared memory. This
+// is for planes whose columns exceed a thread's registers, and for few planes, because many threads share a plane. Rows
+// and columns are transformed by four-step FFTs (four_step_row.h), in place. A step writes the elements that it has
+// read, so four steps with barriers between them are enough.
 namespace twiddle::small_fft {
 
 // A column has N = A * B numbers: element b + B a, then number b + B k1, then bin k1 + A k2.
@@ -17,7 +17,7 @@ struct SharedPlane : BlockThread {
   static_assert(A * B == N && N % 16 == 0);
   struct alignas(16) Shared {
     Complex numbers[N * pitch];
-    Complex roots[N];  // a copy of those in global memory, complete after the first barrier
+    Complex roots[N];  // a copy from global memory, complete after the first barrier
   };
 
   // Rows, first part: from global memory into the exchange of each row.
@@ -107,17 +107,17 @@ struct SharedPlane : BlockThread {
   TWIDDLE_HD void copy_roots(Shared& shared) const {
     rounds<N>([&](int k) { shared.roots[k] = root<N>(k); });
   }
-  // function(row, lane) for each row that the thread has a part of.
+  // Calls function(row, lane) for each row that the thread shares.
   template <class Function>
   TWIDDLE_HD void each_row(const Function& function) const {
     rounds<N * Row::lanes>([&](int i) { function(Row::row_of(i), i % Row::lanes); });
   }
-  // function(row's bin, part), 0 <= part < Parts, for each column that the thread has a part of.
+  // Calls function(row's bin, part), 0 <= part < Parts, for each column that the thread shares.
   template <int Parts, class Function>
   TWIDDLE_HD void each_column(const Function& function) const {
     rounds<half_row * Parts>([&](int i) { function(i % half_row, i / half_row); });
   }
-  // function(item) for each item of the thread, unrolled.
+  // Calls function(item) for each item of the thread, unrolled.
   template <int Items, class Function>
   TWIDDLE_HD void rounds(const Function& function) const {
     unrolled<(Items + Threads - 1) / Threads>([&](auto round) {
