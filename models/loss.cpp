@@ -81,7 +81,7 @@ class CrossEntropy : public Loss {
                      Diagnostics& diagnostics) const override {
     if (is_row(output)) return class_weights_.expect_classes(output.front(), diagnostics);
     diagnostics.add(last.place,
-                    join("the network must end in a row of scores, one a class, but '", layer_name(last), "' gives ",
+                    join("the network must end in a row of scores, one per class, but '", layer_name(last), "' gives ",
                          to_string(output)),
                     "end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss");
   }
@@ -107,7 +107,7 @@ class BinaryCrossEntropyLoss : public Loss {
                      Diagnostics& diagnostics) const override {
     if (is_row(output)) return positive_weight_.expect_classes(output.front(), diagnostics);
     diagnostics.add(last.place,
-                    join("with binary_cross_entropy the network must end in a row of scores, one a class, but '",
+                    join("with binary_cross_entropy the network must end in a row of scores, one per class, but '",
                          layer_name(last), "' gives ", to_string(output)),
                     "end with '- linear: {outputs: CLASSES}'; the sigmoid comes by itself, with the loss");
   }

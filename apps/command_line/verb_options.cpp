@@ -43,7 +43,7 @@ void VerbOptions::add_flag(const std::string& names, bool& value, const std::str
 }
 
 void add_gpus_option(VerbOptions& verb, int& gpus) {
-  verb.add_option("--gpus", gpus, "Start so many processes on this machine, one a GPU, which share each batch",
+  verb.add_option("--gpus", gpus, "Start N processes on this machine, one per GPU; they split each batch",
                   {.value = "N", .check = whole_number_between(1, 1024)});
 }
 

@@ -113,7 +113,7 @@ Action add_conv(VerbOptions& verb, const Flags& flags) {
   ConvJob& job = arguments->job;
   verb.add_option("IN", job.in,
                   "safetensors file with input (batch, channels, h, w), weight (filters, channels / groups, kh, kw), "
-                  "and, if wanted, bias and grad_output",
+                  "and, optionally, bias and grad_output",
                   {.required = true});
   verb.add_option("OUT", job.out, "File for output and, with grad_output, the three gradients", {.required = true});
   verb.add_option("--engine", job.engine, "rule, measured, ENGINE or ENGINE:PLAN", {.value = "NAME"});

@@ -141,7 +141,7 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
 Action add_eval(VerbOptions& verb, const Flags& flags) {
   const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>();
   verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file", {.required = true});
-  verb.add_option("CONFIG", *model_file, "The YAML file, where the weights lie in no run folder");
+  verb.add_option("CONFIG", *model_file, "The YAML file, for weights outside of a run folder");
   return [&flags, path, model_file] { return eval(flags, *path, *model_file); };
 }
 

@@ -99,7 +99,7 @@ Action add_merge(VerbOptions& verb, const Flags& flags) {
   const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>(),
              out = std::make_shared<std::string>();
   verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file", {.required = true});
-  verb.add_option("CONFIG", *model_file, "The YAML file, where the weights lie in no run folder");
+  verb.add_option("CONFIG", *model_file, "The YAML file, for weights outside of a run folder");
   verb.add_option("--out", *out, "NAME of the files NAME.yaml and NAME.safetensors", {.required = true});
   return [&flags, path, model_file, out] { return merge(flags, *path, *model_file, *out); };
 }

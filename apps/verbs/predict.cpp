@@ -218,12 +218,12 @@ Action add_predict(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<PredictArguments>();
   verb.add_option("RUN", arguments->path, "A run folder, a checkpoint folder or a weights file", {.required = true});
   verb.add_option("PICTURE", arguments->pictures, "PNG or JPEG files, or folders of them", {.required = true});
-  verb.add_option("--model", arguments->model_file, "The YAML file, where the weights lie in no run folder",
+  verb.add_option("--model", arguments->model_file, "The YAML file, for weights outside of a run folder",
                   {.value = "CONFIG"});
   verb.add_option("--threshold", arguments->threshold,
-                  "Of several labels, tell those of at least this probability (0.5)",
+                  "With several labels, print those of at least this probability (0.5)",
                   {.value = "P", .check = number_between(0, 1)});
-  verb.add_option("--images", arguments->images, "Where the images go that a network makes (predictions)",
+  verb.add_option("--images", arguments->images, "The folder for images that a network outputs (predictions)",
                   {.value = "FOLDER"});
   return [&flags, arguments] { return predict(flags, *arguments); };
 }

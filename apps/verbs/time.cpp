@@ -294,7 +294,7 @@ Action add_time(VerbOptions& verb, const Flags& flags) {
   add_gpus_option(verb, arguments->gpus);
   verb.add_option("--seconds", arguments->seconds, "Longest time for whole iterations (10)",
                   {.value = "S", .check = number_between(0.01, 1e6)});
-  verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead, timed one by one",
+  verb.add_option("--steps", arguments->steps, "Run exactly N iterations, timed one by one",
                   {.value = "N", .check = whole_number_between(1, 1000000)});
   verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none replayed from a CUDA graph");
   return [&flags, arguments] {

@@ -319,7 +319,7 @@ int train_on(const std::shared_ptr<Communicator>& ranks, const Flags& flags, con
 Action add_train(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TrainArguments>();
   verb.add_option("CONFIG", arguments->config, "The YAML file of the experiment");
-  verb.add_option("--resume", arguments->resume, "Go on with a run: its folder, or one of its checkpoints",
+  verb.add_option("--resume", arguments->resume, "Resume a run: its folder, or one of its checkpoints",
                   {.value = "RUN", .excludes = "CONFIG"});
   verb.add_option("--weights", arguments->weights,
                   "Start from these weights, as far as layers fit by name and shape: a file or a run folder",

@@ -52,7 +52,7 @@ class ImageFolder : public Dataset {
         classes_(sorted_sub_folders(folder_, without_class_)) {
     if (classes_.empty())
       throw Error(ErrorKind::data,
-                  join("folder '", printable(folder_), "' has no sub-folders; there must be one a class"));
+                  join("folder '", printable(folder_), "' has no sub-folders; there must be one per class"));
     for (std::size_t label = 0; label < classes_.size(); ++label) {
       const fs::path name = classes_[label];
       const FoundImages found = find_images((fs::path(folder_) / name).string(), [&](std::int64_t images) {
@@ -60,7 +60,7 @@ class ImageFolder : public Dataset {
       });
       if (found.files.empty())
         throw Error(ErrorKind::data, join("folder '", printable((fs::path(folder_) / name).string()),
-                                          "' holds no .jpg, .jpeg or .png file; fill it or take it away"));
+                                          "' holds no .jpg, .jpeg or .png file; fill it or remove it"));
       for (const std::string& file : found.files)
         files_.push_back({(name / file).string(), static_cast<std::int32_t>(label)});
       counts_.add_counts(found);

@@ -158,7 +158,7 @@ const std::vector<WrongConfig> wrong_configs{
      {"put quotes around ${...}"}},
     {"train: {format: synthetic, images: 8}",
      "train: {format: image_folder, path: one_class/cat}",
-     {"has no sub-folders; there must be one a class"}},
+     {"has no sub-folders; there must be one per class"}},
     {"train: {format: synthetic, images: 8}",
      "train: {format: image_list, file: list.txt, classes: cat, dog}",
      {"unknown key 'dog'", "a list is written in brackets, as in [a, b]"}},

@@ -154,7 +154,7 @@ TEST(ConfigErrors, IgnoreEnginesIfDeviceIsMissing) {
 TEST(ConfigErrors, RequireScoresAsOutput) {
   const std::string config = "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n";
   EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 3}\n    - relu\n"),
-            "a.yaml:6:7: error: the network must end in a row of scores, one a class, but 'relu1' gives 10x6x6\n"
+            "a.yaml:6:7: error: the network must end in a row of scores, one per class, but 'relu1' gives 10x6x6\n"
             "    6 |     - relu\n"
             "      |       ^~~~ end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss\n"
             "1 error; nothing was run.");

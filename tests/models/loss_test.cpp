@@ -70,7 +70,7 @@ TEST(LossConfig, WeightsClassesInNetworkOrder) {
 
 TEST(LossConfig, ReportsRequiredNetworkOutput) {
   EXPECT_NE(complaint_about(image_with("loss: binary_cross_entropy"))
-                .find("row of scores, one a class, but 'conv1' gives 1x4x4"),
+                .find("row of scores, one per class, but 'conv1' gives 1x4x4"),
             std::string::npos);
   EXPECT_NE(complaint_about(scores_with("loss: mean_squared_error")).find("like its input, 1x4x4, but 'fc1' gives 3"),
             std::string::npos);
