@@ -1,10 +1,8 @@
 #include "fft/cuda/products/cublas_products.h"
 
 #include <algorithm>
-#include <array>
 
 #include "framework/error.h"
-#include "framework/for_each.h"
 
 namespace twiddle {
 
@@ -77,10 +75,6 @@ std::size_t workspace_bytes(const FrequencyGemm& gemm) {
 // Groups are multiplied one after another, each for all bins: more of them would take too many launches.
 constexpr std::int64_t most_groups = 8;
 
-bool can(const FrequencyGemm& gemm) {
-  return gemm.groups <= most_groups && !gemm.is_depthwise();
-}
-
 // The limit of a grid's dimensions y and z, which cuBLAS uses for the batch.
 constexpr std::int64_t most_bins = 65535;
 
@@ -88,7 +82,7 @@ constexpr std::int64_t most_bins = 65535;
 class StridedProduct : public FrequencyProduct {
  public:
   explicit StridedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
-  bool supports(const FrequencyGemm& gemm) const override { return can(gemm); }
+  bool supports(const FrequencyGemm& gemm) const override { return gemm.groups <= most_groups && !gemm.is_depthwise(); }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return workspace_bytes(gemm); }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
@@ -140,88 +134,6 @@ class Tf32Product final : public StridedProduct {
   }
 };
 
-struct ListMatrices {
-  Call call;
-  std::int64_t bins;
-  cuComplex** list;  // of B, A and C
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    list[i] = const_cast<cuComplex*>(call.b) + i * call.b_size;
-    list[bins + i] = const_cast<cuComplex*>(call.a) + i * call.a_size;
-    list[2 * bins + i] = call.c + i * call.c_size;
-  }
-};
-
-// A batched call a group with a list of pointers, one a bin.
-class ListedProduct final : public FrequencyProduct {
- public:
-  explicit ListedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
-  std::string_view name() const override { return "batched"; }
-  bool supports(const FrequencyGemm& gemm) const override { return can(gemm); }
-  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
-  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    return workspace_bytes(gemm) + 3 * static_cast<std::size_t>(gemm.bins) * sizeof(void*);
-  }
-  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    auto** const list = reinterpret_cast<cuComplex**>(static_cast<char*>(scratch) + workspace_bytes(gemm));
-    const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
-    for (std::int64_t group = 0; group < gemm.groups; ++group)
-      add_up(Call(gemm, group, a, b, c), longest_sum, [&](const Call& part) {
-        for_each_index(*ctx.stream, gemm.bins, ListMatrices{part, gemm.bins, list});
-        for (std::int64_t first = 0; first < gemm.bins; first += most_bins)
-          check(cublasCgemmBatched_64(handle, part.of_b, part.of_a, part.m, part.n, part.k, &part.one, list + first,
-                                      part.b_pitch, list + gemm.bins + first, part.a_pitch, &part.beta,
-                                      list + 2 * gemm.bins + first, part.c_pitch,
-                                      std::min(most_bins, gemm.bins - first)));
-      });
-  }
-
- private:
-  std::shared_ptr<Blas> blas_;
-};
-
-// One call a bin, spread over several streams, for one group. Events fork them off the caller's stream and join them
-// again.
-class StreamsProduct final : public FrequencyProduct {
- public:
-  std::string_view name() const override { return "streams"; }
-  bool supports(const FrequencyGemm& gemm) const override { return gemm.groups == 1; }
-  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
-  std::size_t scratch_bytes(const FrequencyGemm&) const override { return lanes_.size() * lane_workspace; }
-  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    const Call call(gemm, 0, a, b, c);
-    const cudaStream_t stream = detail::native(*ctx.stream);
-    if (!fork_.get()) check(cudaEventCreateWithFlags(fork_.put(), cudaEventDisableTiming));
-    check(cudaEventRecord(fork_.get(), stream));
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      Lane& lane = lanes_[i];
-      if (!lane.stream.get()) check(cudaStreamCreateWithFlags(lane.stream.put(), cudaStreamNonBlocking));
-      if (!lane.done.get()) check(cudaEventCreateWithFlags(lane.done.put(), cudaEventDisableTiming));
-      check(cudaStreamWaitEvent(lane.stream.get(), fork_.get()));
-      const cublasHandle_t handle =
-          lane.blas.on(lane.stream.get(), static_cast<char*>(scratch) + i * lane_workspace, lane_workspace);
-      for (auto bin = static_cast<std::int64_t>(i); bin < gemm.bins; bin += static_cast<std::int64_t>(lanes_.size()))
-        add_up(call, longest_sum, [&](const Call& part) {
-          check(cublasCgemm_64(handle, part.of_b, part.of_a, part.m, part.n, part.k, &part.one,
-                               part.b + bin * part.b_size, part.b_pitch, part.a + bin * part.a_size, part.a_pitch,
-                               &part.beta, part.c + bin * part.c_size, part.c_pitch));
-        });
-      check(cudaEventRecord(lane.done.get(), lane.stream.get()));
-      check(cudaStreamWaitEvent(stream, lane.done.get()));
-    }
-  }
-
- private:
-  using Event = Handle<cudaEvent_t, cudaEventDestroy>;
-  struct Lane {
-    Handle<cudaStream_t, cudaStreamDestroy> stream;
-    Event done;
-    Blas blas;
-  };
-  static constexpr std::size_t lane_workspace = std::size_t(4) << 20;
-  Event fork_;
-  std::array<Lane, 4> lanes_;
-};
-
 // Of real numbers, in fp32 or with factors rounded to TF32.
 class RealProduct final : public FrequencyProduct {
  public:
@@ -267,9 +179,7 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_real_products(const s
 std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas) {
   std::vector<std::unique_ptr<FrequencyProduct>> products;
   products.push_back(std::make_unique<Fp32Product>("strided_batched", cublasCgemmStridedBatched_64, blas));
-  products.push_back(std::make_unique<ListedProduct>(blas));
   products.push_back(std::make_unique<Fp32Product>("3m", cublasCgemm3mStridedBatched_64, blas));
-  products.push_back(std::make_unique<StreamsProduct>());
   products.push_back(std::make_unique<Tf32Product>(blas));
   return products;
 }

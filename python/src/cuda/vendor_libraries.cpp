@@ -83,22 +83,6 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                               ldc, strideC, batchCount, computeType, algo);
 }
 
-cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
-                                 int64_t n, int64_t k, const cuComplex* alpha, const cuComplex* A, int64_t lda,
-                                 const cuComplex* B, int64_t ldb, const cuComplex* beta, cuComplex* C, int64_t ldc) {
-  return call<&cublasCgemm_v2_64>(cublas, "cublasCgemm_v2_64", handle, transa, transb, m, n, k, alpha, A, lda, B, ldb,
-                                  beta, C, ldc);
-}
-
-cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
-                                     int64_t m, int64_t n, int64_t k, const cuComplex* alpha,
-                                     const cuComplex* const Aarray[], int64_t lda, const cuComplex* const Barray[],
-                                     int64_t ldb, const cuComplex* beta, cuComplex* const Carray[], int64_t ldc,
-                                     int64_t batchCount) {
-  return call<&cublasCgemmBatched_64>(cublas, "cublasCgemmBatched_64", handle, transa, transb, m, n, k, alpha, Aarray,
-                                      lda, Barray, ldb, beta, Carray, ldc, batchCount);
-}
-
 cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
                                             int64_t m, int64_t n, int64_t k, const cuComplex* alpha, const cuComplex* A,
                                             int64_t lda, long long int strideA, const cuComplex* B, int64_t ldb,
