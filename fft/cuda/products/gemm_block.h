@@ -64,9 +64,8 @@ struct ThreeMultiplications {
   }
 };
 
-// Of real numbers, which know no conjugates.
-template <bool>
-struct RealMultiplications {
+// Sums of real products by one multiplication each.
+struct OneMultiplication {
   using Number = float;
   static constexpr int most_terms = longest_real_sum;
   using Factor = float;
@@ -76,6 +75,9 @@ struct RealMultiplications {
   TWIDDLE_HD static void add(Sum& sum, Factor a, Factor b) { sum += a * b; }
   TWIDDLE_HD static float value(Sum sum) { return sum; }
 };
+// One type for both values of Opposite, as real numbers have no conjugates: the kernels are compiled once.
+template <bool Opposite>
+using RealMultiplications = OneMultiplication;
 
 TWIDDLE_HD inline Complex conjugate_where(bool wanted, Complex value) {
   return {value.re, wanted ? -value.im : value.im};
