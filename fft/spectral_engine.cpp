@@ -74,7 +74,8 @@ std::shared_ptr<const ConvPlan> SpectralEngine::make_plan(const ConvProblem& pro
   return std::make_shared<SpectralPlan>(std::move(facts), backend_, buffers_, problem, pass, parts, images);
 }
 
-// "32x32, geam, strided_batched"; what there is but one of goes without saying, and a transform of the engine's name.
+// "4x4 in 7x7 tiles, F(2x2), tiles". Omits a transform or product that has no alternative, and a transform with the
+// engine's name.
 std::string SpectralEngine::describe(const SpectralParts& parts) const {
   std::string text = to_string(parts.grid);
   if (backend_->transforms.size() > 1 && parts.transform->name() != backend_->engine)

@@ -28,7 +28,7 @@ struct PlaneEpilogue {
 class SpectralTransform {
  public:
   virtual ~SpectralTransform() = default;
-  virtual std::string_view name() const = 0;    // among those of an engine: "geam"
+  virtual std::string_view name() const = 0;    // among those of an engine: "F(2x2)"
   virtual SpectrumStorage storage() const = 0;  // in which it writes and reads spectra
   // The grids it can do for a problem, the likely best first; empty: none.
   virtual std::vector<FrequencyGrid> grids(const ConvProblem& problem) const = 0;

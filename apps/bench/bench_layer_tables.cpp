@@ -81,7 +81,7 @@ void print(const std::vector<BenchRow>& rows, const ConvEngine* vendor, const Pa
 
 }  // namespace
 
-// Returns "32x32, geam". Text that would make the table too wide is in JSON and CSV only.
+// Returns "32x32, tiles". Text that would make the table too wide is in JSON and CSV only.
 std::string way_of(const BenchRow& row) {
   constexpr std::size_t widest = 40;
   if (!row.measured()) return "failed: " + row.failure.substr(0, row.failure.find('\n'));

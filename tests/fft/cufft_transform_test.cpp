@@ -1,4 +1,4 @@
-// The transforms of the engine cufft, one by one, against their definition. Its products: frequency_products_test.cpp.
+// The transform of the engine cufft against its definition. Its products: frequency_products_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,22 +48,24 @@ std::vector<TransformCase> cases() {
 
 class Cufft : public OnGpu {
  protected:
-  Tensor forward(SpectralTransform& transform, const Planes& planes, const Tensor& source) {
-    Tensor spectrum = poisoned(transform.spectrum_bytes(planes)), scratch = poisoned(transform.scratch_bytes(planes));
-    transform.forward(*ctx, planes, source.read(), spectrum.write(), scratch.write());
+  SpectralTransform& transform() { return *backend.transforms.front(); }
+  Tensor forward(const Planes& planes, const Tensor& source) {
+    Tensor spectrum = poisoned(transform().spectrum_bytes(planes)),
+           scratch = poisoned(transform().scratch_bytes(planes));
+    transform().forward(*ctx, planes, source.read(), spectrum.write(), scratch.write());
     return spectrum;
   }
-  std::vector<float> inverse(SpectralTransform& transform, const Planes& planes, const Tensor& spectrum,
-                             std::size_t bytes, const PlaneEpilogue& epilogue = {}) {
-    Tensor target = poisoned(bytes), scratch = poisoned(transform.scratch_bytes(planes));
-    transform.inverse(*ctx, planes, spectrum.read(), target.write(), epilogue, scratch.write());
+  std::vector<float> inverse(const Planes& planes, const Tensor& spectrum, std::size_t bytes,
+                             const PlaneEpilogue& epilogue = {}) {
+    Tensor target = poisoned(bytes), scratch = poisoned(transform().scratch_bytes(planes));
+    transform().inverse(*ctx, planes, spectrum.read(), target.write(), epilogue, scratch.write());
     return on_host(target);
   }
 
   const SpectralBackend backend = cufft();
 };
 
-TEST_F(Cufft, TransformsMatchDefinition) {
+TEST_F(Cufft, TransformMatchesDefinition) {
   Context host;
   const SpectralBackend by_definition = plain_backend({}, {SpectrumStorage::interleaved});
   SpectralTransform& plain = *by_definition.transforms.front();
@@ -81,57 +83,42 @@ TEST_F(Cufft, TransformsMatchDefinition) {
       const Tensor device_bias = on_device(bias);
       plain.inverse(host, planes, expected.data(), planes_back.data(), {bias.data(), true}, nullptr);
 
-      for (const auto& transform : backend.transforms) {
-        SCOPED_TRACE(join(transform->name(), ": ", to_string(operand), " of ", to_string(c.problem), ", ",
-                          to_string(planes.grid)));
-        const Tensor spectrum = forward(*transform, planes, source);
-        const std::vector<float> bins = on_host(spectrum);
-        EXPECT_LE(relative_error(bins, expected), accurate);
-        expect_close(inverse(*transform, planes, spectrum, source.bytes(), {device_bias.read(), true}), planes_back,
-                     2e-6f);  // NaN where another slice or group lies
-        EXPECT_EQ(on_host(spectrum), bins) << "another pass may need the spectrum";
-      }
+      SCOPED_TRACE(join(to_string(operand), " of ", to_string(c.problem), ", ", to_string(planes.grid)));
+      const Tensor spectrum = forward(planes, source);
+      const std::vector<float> bins = on_host(spectrum);
+      EXPECT_LE(relative_error(bins, expected), accurate);
+      expect_close(inverse(planes, spectrum, source.bytes(), {device_bias.read(), true}), planes_back,
+                   2e-6f);  // NaN where another slice or group lies
+      EXPECT_EQ(on_host(spectrum), bins) << "another pass may need the spectrum";
     }
 }
 
-// All transforms agree for large batches as well.
-TEST_F(Cufft, TransformsLargeBatches) {
+TEST_F(Cufft, TransformsLargeBatchesAndBack) {
   const ConvProblem problem = conv_problem("67x37x60x61 * 3x37x3x3 pad 1");
   const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 64, 63));
   const std::vector<float> values = noise(count_of(problem.input_shape()));
   const Tensor x = on_device(values);
-  std::vector<float> first;
-  for (const auto& transform : backend.transforms) {
-    SCOPED_TRACE(transform->name());
-    const Tensor spectrum = forward(*transform, planes, x);
-    const std::vector<float> bins = on_host(spectrum);
-    if (first.empty()) first = bins;
-    EXPECT_LE(relative_error(bins, first), accurate);
-    EXPECT_LE(relative_error(inverse(*transform, planes, spectrum, x.bytes()), values), accurate);
-  }
+  EXPECT_LE(relative_error(inverse(planes, forward(planes, x), x.bytes()), values), accurate);
 }
 
-TEST_F(Cufft, TransformsRunInCapturedGraph) {
+TEST_F(Cufft, TransformRunsInCapturedGraph) {
   const TransformCase c = cases().at(3);
   const Planes planes = c.planes(ConvOperand::x);
   const Tensor source = on_device(noise(count_of(c.problem.input_shape())));
-  for (const auto& transform : backend.transforms) {
-    SCOPED_TRACE(transform->name());
-    const Tensor expected_spectrum = forward(*transform, planes, source);
-    const std::vector<float> expected = inverse(*transform, planes, expected_spectrum, source.bytes());
-    Tensor target = poisoned(source.bytes()), spectrum = poisoned(expected_spectrum.bytes()),
-           scratch = poisoned(transform->scratch_bytes(planes));
-    const std::int64_t allocations = stream().memory().system_allocations;
-    const auto graph = stream().capture([&] {
-      transform->forward(*ctx, planes, source.read(), spectrum.write(), scratch.write());
-      transform->inverse(*ctx, planes, spectrum.read(), target.write(), {}, scratch.write());
-    });
-    ASSERT_NE(graph, nullptr);
-    graph->replay();
-    EXPECT_EQ(stream().memory().system_allocations, allocations);
-    EXPECT_EQ(on_host(spectrum), on_host(expected_spectrum));
-    expect_close(on_host(target), expected, 0);
-  }
+  const Tensor expected_spectrum = forward(planes, source);
+  const std::vector<float> expected = inverse(planes, expected_spectrum, source.bytes());
+  Tensor target = poisoned(source.bytes()), spectrum = poisoned(expected_spectrum.bytes()),
+         scratch = poisoned(transform().scratch_bytes(planes));
+  const std::int64_t allocations = stream().memory().system_allocations;
+  const auto graph = stream().capture([&] {
+    transform().forward(*ctx, planes, source.read(), spectrum.write(), scratch.write());
+    transform().inverse(*ctx, planes, spectrum.read(), target.write(), {}, scratch.write());
+  });
+  ASSERT_NE(graph, nullptr);
+  graph->replay();
+  EXPECT_EQ(stream().memory().system_allocations, allocations);
+  EXPECT_EQ(on_host(spectrum), on_host(expected_spectrum));
+  expect_close(on_host(target), expected, 0);
 }
 
 TEST_F(Cufft, RefusesConjugateWithoutTranspose) {

@@ -45,7 +45,7 @@ const char* meaning(cufftResult status) {
 struct Layout {
   int first;                            // of the dimensions
   long long size[2], real[2], bins[2];  // a plane, and the arrays that it is embedded in
-  long long real_distance, bin_stride, bin_distance;
+  long long real_distance, bin_distance;
 
   explicit Layout(const FourierBatch& batch)
       : first(batch.height == 1 ? 1 : 0),
@@ -53,8 +53,7 @@ struct Layout {
         real{batch.height, 2 * (batch.width / 2 + 1)},
         bins{batch.height, batch.width / 2 + 1},
         real_distance(real[0] * real[1]),
-        bin_stride(batch.frequency_major ? batch.count : 1),
-        bin_distance(batch.frequency_major ? 1 : bins[0] * bins[1]) {}
+        bin_distance(bins[0] * bins[1]) {}
 };
 
 using MakePlan = decltype(&cufftMakePlanMany64);
@@ -66,11 +65,11 @@ std::size_t describe(MakePlan make, cufftHandle plan, const FourierBatch& batch,
   long long *const size = layout.size + first, *const real = layout.real + first, *const bins = layout.bins + first;
   std::size_t work = 0;
   if (inverse)
-    check(make(plan, dimensions, size, bins, layout.bin_stride, layout.bin_distance, real, 1, layout.real_distance,
-               CUFFT_C2R, batch.count, &work));
+    check(make(plan, dimensions, size, bins, 1, layout.bin_distance, real, 1, layout.real_distance, CUFFT_C2R,
+               batch.count, &work));
   else
-    check(make(plan, dimensions, size, real, 1, layout.real_distance, bins, layout.bin_stride, layout.bin_distance,
-               CUFFT_R2C, batch.count, &work));
+    check(make(plan, dimensions, size, real, 1, layout.real_distance, bins, 1, layout.bin_distance, CUFFT_R2C,
+               batch.count, &work));
   return work;
 }
 
@@ -133,10 +132,9 @@ void CufftPlans::run(Stream& stream, const Key& key, const WorkArea& work, const
     execute(taken.handle.get());
   } catch (const Error& error) {
     const FourierBatch& batch = key.batch;
-    throw Error(ErrorKind::device,
-                join(error.what(), " (", cudaGetErrorString(cudaGetLastError()), "): ", key.inverse ? "C2R" : "R2C",
-                     " of ", batch.count, " planes of ", batch.height, "x", batch.width,
-                     batch.frequency_major ? ", frequency-major" : "", ", work area ", taken.work_bytes, " bytes"));
+    throw Error(ErrorKind::device, join(error.what(), " (", cudaGetErrorString(cudaGetLastError()),
+                                        "): ", key.inverse ? "C2R" : "R2C", " of ", batch.count, " planes of ",
+                                        batch.height, "x", batch.width, ", work area ", taken.work_bytes, " bytes"));
   }
 }
 

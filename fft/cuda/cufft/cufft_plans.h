@@ -13,11 +13,10 @@ namespace twiddle {
 void check(cufftResult status, const std::source_location& where = std::source_location::current());
 
 // Planes that one plan transforms: real ones as padded_width() (pad_crop_device.h) says; spectra [plane][bin], which
-// may be in place, or [bin][plane] (frequency_major).
+// may be in place.
 struct FourierBatch {
   int height = 0, width = 0;
   std::int64_t count = 0;
-  bool frequency_major = false;
   auto operator<=>(const FourierBatch&) const = default;
 };
 

@@ -1,9 +1,8 @@
 #include "fft/cuda/cufft/cufft_transform.h"
 
-#include <algorithm>
-
 #include "fft/cuda/cufft/cufft_grids.h"
 #include "fft/cuda/cufft/pad_and_crop.h"
+#include "fft/cuda/cufft/transpose.h"
 
 namespace twiddle {
 
@@ -21,8 +20,8 @@ std::int64_t count_of(const Planes& planes) {
   return planes.rows * planes.columns;
 }
 
-FourierBatch batch_of(const Planes& planes, bool frequency_major) {
-  return {planes.grid.height, planes.grid.width, count_of(planes), frequency_major};
+FourierBatch batch_of(const Planes& planes) {
+  return {planes.grid.height, planes.grid.width, count_of(planes)};
 }
 
 char* behind(void* memory, std::size_t bytes) {
@@ -40,16 +39,16 @@ std::size_t CufftTransform::spectrum_bytes(const Planes& planes) const {
 }
 
 // Scratch: the padded planes, which are transformed in place, then cuFFT's work area.
-WorkArea TransposingCufftTransform::work_area(const Planes& planes, void* scratch) const {
-  return {behind(scratch, aligned(spectrum_bytes(planes))), plans_->work_bytes(batch_of(planes, false))};
+WorkArea CufftTransform::work_area(const Planes& planes, void* scratch) const {
+  return {behind(scratch, aligned(spectrum_bytes(planes))), plans_.work_bytes(batch_of(planes))};
 }
 
-std::size_t TransposingCufftTransform::scratch_bytes(const Planes& planes) const {
-  return aligned(spectrum_bytes(planes)) + plans_->work_bytes(batch_of(planes, false));
+std::size_t CufftTransform::scratch_bytes(const Planes& planes) const {
+  return aligned(spectrum_bytes(planes)) + plans_.work_bytes(batch_of(planes));
 }
 
-void TransposingCufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
-                                        void* scratch) {
+void CufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
+                             void* scratch) {
   const std::int64_t count = count_of(planes), bins = planes.grid.bins();
   auto* const planar = static_cast<cufftComplex*>(scratch);
   auto* const real = static_cast<float*>(scratch);
@@ -60,71 +59,28 @@ void TransposingCufftTransform::forward(Context& ctx, const Planes& planes, cons
   }
   {
     const StageRange stage(ctx.profiler, stream, "fft");
-    plans_->forward(stream, batch_of(planes, false), real, planar, work_area(planes, scratch));
+    plans_.forward(stream, batch_of(planes), real, planar, work_area(planes, scratch));
   }
   const StageRange stage(ctx.profiler, stream, "transpose");
-  transpose_(stream, count, bins, planar, bins, static_cast<cufftComplex*>(spectrum), count);
+  transpose_complex(stream, count, bins, planar, bins, static_cast<cufftComplex*>(spectrum), count);
 }
 
-void TransposingCufftTransform::inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,
-                                        const PlaneEpilogue& epilogue, void* scratch) {
+void CufftTransform::inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,
+                             const PlaneEpilogue& epilogue, void* scratch) {
   const std::int64_t count = count_of(planes), bins = planes.grid.bins();
   auto* const planar = static_cast<cufftComplex*>(scratch);
   auto* const real = static_cast<float*>(scratch);
   Stream& stream = *ctx.stream;
   {
     const StageRange stage(ctx.profiler, stream, "transpose");
-    transpose_(stream, bins, count, static_cast<const cufftComplex*>(spectrum), count, planar, bins);
+    transpose_complex(stream, bins, count, static_cast<const cufftComplex*>(spectrum), count, planar, bins);
   }
   {
     const StageRange stage(ctx.profiler, stream, "ifft");
-    plans_->inverse(stream, batch_of(planes, false), planar, real, work_area(planes, scratch));
+    plans_.inverse(stream, batch_of(planes), planar, real, work_area(planes, scratch));
   }
   const StageRange stage(ctx.profiler, stream, "crop");
   crop_planes(stream, planes, 0, count, real, target, epilogue);
-}
-
-// Only the likely best one: asking cuFFT for the size of its work area is slow, and so far another transform has always
-// been faster.
-std::vector<FrequencyGrid> StridedCufftTransform::grids(const ConvProblem& problem) const {
-  std::vector<FrequencyGrid> all = cufft_grids(problem);
-  all.resize(std::min<std::size_t>(all.size(), 1));
-  return all;
-}
-
-// Scratch: the padded planes; a copy of the spectrum, since an inverse of cuFFT overwrites its input; the work area.
-std::size_t StridedCufftTransform::scratch_bytes(const Planes& planes) const {
-  return 2 * aligned(spectrum_bytes(planes)) + plans_->work_bytes(batch_of(planes, true));
-}
-
-void StridedCufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
-                                    void* scratch) {
-  const FourierBatch batch = batch_of(planes, true);
-  auto* const real = static_cast<float*>(scratch);
-  Stream& stream = *ctx.stream;
-  {
-    const StageRange stage(ctx.profiler, stream, "pad");
-    pad_planes(stream, planes, 0, batch.count, source.values, real);
-  }
-  const StageRange stage(ctx.profiler, stream, "fft");
-  plans_->forward(stream, batch, real, static_cast<cufftComplex*>(spectrum),
-                  {behind(scratch, 2 * aligned(spectrum_bytes(planes))), plans_->work_bytes(batch)});
-}
-
-void StridedCufftTransform::inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,
-                                    const PlaneEpilogue& epilogue, void* scratch) {
-  const FourierBatch batch = batch_of(planes, true);
-  const std::size_t bytes = aligned(spectrum_bytes(planes));
-  auto* const real = static_cast<float*>(scratch);
-  auto* const copy = reinterpret_cast<cufftComplex*>(behind(scratch, bytes));
-  Stream& stream = *ctx.stream;
-  {
-    const StageRange stage(ctx.profiler, stream, "ifft");
-    stream.copy(copy, spectrum, spectrum_bytes(planes));
-    plans_->inverse(stream, batch, copy, real, {behind(scratch, 2 * bytes), plans_->work_bytes(batch)});
-  }
-  const StageRange stage(ctx.profiler, stream, "crop");
-  crop_planes(stream, planes, 0, batch.count, real, target, epilogue);
 }
 
 }  // namespace twiddle

@@ -104,13 +104,6 @@ cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle, cublasOpera
                                                batchCount);
 }
 
-cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
-                              int64_t n, const cuComplex* alpha, const cuComplex* A, int64_t lda, const cuComplex* beta,
-                              const cuComplex* B, int64_t ldb, cuComplex* C, int64_t ldc) {
-  return call<&cublasCgeam_64>(cublas, "cublasCgeam_64", handle, transa, transb, m, n, alpha, A, lda, beta, B, ldb, C,
-                               ldc);
-}
-
 cufftResult cufftCreate(cufftHandle* handle) {
   return call<&cufftCreate>(cufft, "cufftCreate", handle);
 }
