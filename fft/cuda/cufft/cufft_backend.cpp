@@ -21,7 +21,7 @@ std::string library_versions() {
 
 SpectralBackend cufft() {
   SpectralBackend backend{"cufft", library_versions(), {}, make_pair_products()};
-  for (auto& product : make_cublas_products(std::make_shared<Blas>())) backend.products.push_back(std::move(product));
+  for (auto& product : make_cublas_products()) backend.products.push_back(std::move(product));
   backend.products.push_back(make_channel_product());
   backend.products.push_back(std::move(make_tile_products().front()));  // for more groups than cuBLAS takes
   backend.transforms.push_back(std::make_unique<CufftTransform>());

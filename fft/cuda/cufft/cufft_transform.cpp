@@ -62,7 +62,7 @@ void CufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSour
     plans_.forward(stream, batch_of(planes), real, planar, work_area(planes, scratch));
   }
   const StageRange stage(ctx.profiler, stream, "transpose");
-  transpose_complex(stream, count, bins, planar, bins, static_cast<cufftComplex*>(spectrum), count);
+  transpose_complex(stream, count, bins, planar, static_cast<cufftComplex*>(spectrum));
 }
 
 void CufftTransform::inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,
@@ -73,7 +73,7 @@ void CufftTransform::inverse(Context& ctx, const Planes& planes, const void* spe
   Stream& stream = *ctx.stream;
   {
     const StageRange stage(ctx.profiler, stream, "transpose");
-    transpose_complex(stream, bins, count, static_cast<const cufftComplex*>(spectrum), count, planar, bins);
+    transpose_complex(stream, bins, count, static_cast<const cufftComplex*>(spectrum), planar);
   }
   {
     const StageRange stage(ctx.profiler, stream, "ifft");

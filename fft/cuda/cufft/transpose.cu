@@ -4,9 +4,8 @@
 
 namespace twiddle {
 
-void transpose_complex(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from,
-                       std::int64_t from_pitch, float2* to, std::int64_t to_pitch) {
-  transpose_tiles<float2>(stream, {1, rows, columns, from, from_pitch, to, to_pitch});
+void transpose_complex(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from, float2* to) {
+  transpose_tiles<float2>(stream, {1, rows, columns, from, columns, to, rows});
 }
 
 }  // namespace twiddle

@@ -7,8 +7,7 @@
 
 namespace twiddle {
 
-// A complex matrix [rows][columns] to [columns][rows]; pitches in elements.
-void transpose_complex(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from,
-                       std::int64_t from_pitch, float2* to, std::int64_t to_pitch);
+// A complex matrix [rows][columns] to [columns][rows].
+void transpose_complex(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from, float2* to);
 
 }  // namespace twiddle

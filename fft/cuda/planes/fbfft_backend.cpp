@@ -12,9 +12,8 @@
 namespace twiddle {
 
 SpectralBackend fbfft() {
-  const auto blas = std::make_shared<Blas>();
   SpectralBackend backend{"fbfft", blas_version(), {}, make_pair_products()};
-  for (auto& product : make_cublas_products(blas)) backend.products.push_back(std::move(product));
+  for (auto& product : make_cublas_products()) backend.products.push_back(std::move(product));
   for (auto& product : make_tile_products()) backend.products.push_back(std::move(product));
   backend.products.push_back(make_channel_product());
   for (auto& product : make_stored_products()) backend.products.push_back(std::move(product));

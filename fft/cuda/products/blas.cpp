@@ -12,9 +12,9 @@ std::string blas_version() {
   return join("cuBLAS ", major, ".", minor, ".", patch);
 }
 
-cublasHandle_t Blas::on(cudaStream_t stream, void* workspace, std::size_t workspace_bytes) {
+cublasHandle_t Blas::on(const Stream& stream, void* workspace, std::size_t workspace_bytes) {
   if (!handle_.get()) check(cublasCreate(handle_.put()));
-  check(cublasSetStream(handle_.get(), stream));  // resets the workspace
+  check(cublasSetStream(handle_.get(), static_cast<cudaStream_t>(stream.native())));  // resets the workspace
   check(cublasSetWorkspace(handle_.get(), workspace, workspace_bytes));
   return handle_.get();
 }

@@ -9,7 +9,7 @@ namespace twiddle {
 std::vector<std::unique_ptr<FrequencyProduct>> make_real_products(Device device) {
   std::vector<std::unique_ptr<FrequencyProduct>> products = make_real_pair_products(device);
   products.push_back(make_real_tile_product());
-  for (auto& product : make_cublas_real_products(std::make_shared<Blas>())) products.push_back(std::move(product));
+  for (auto& product : make_cublas_real_products()) products.push_back(std::move(product));
   return products;
 }
 

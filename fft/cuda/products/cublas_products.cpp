@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fft/cuda/products/blas.h"
 #include "framework/error.h"
 
 namespace twiddle {
@@ -169,14 +170,16 @@ class RealProduct final : public FrequencyProduct {
 
 }  // namespace
 
-std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_real_products(const std::shared_ptr<Blas>& blas) {
+std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_real_products() {
+  const auto blas = std::make_shared<Blas>();
   std::vector<std::unique_ptr<FrequencyProduct>> products;
   products.push_back(std::make_unique<RealProduct>("strided_batched", true, blas));
   products.push_back(std::make_unique<RealProduct>("tf32", false, blas));
   return products;
 }
 
-std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas) {
+std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products() {
+  const auto blas = std::make_shared<Blas>();
   std::vector<std::unique_ptr<FrequencyProduct>> products;
   products.push_back(std::make_unique<Fp32Product>("strided_batched", cublasCgemmStridedBatched_64, blas));
   products.push_back(std::make_unique<Fp32Product>("3m", cublasCgemm3mStridedBatched_64, blas));
