@@ -44,8 +44,6 @@ class Layer {
   virtual bool keeps_output() const { return false; }
   virtual std::size_t kept_bytes() const { return 0; }  // per image, without input and output
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
-  // The most temporary memory of a pass, without its results. A convolution's workspace is in its plan instead.
-  virtual std::size_t scratch_bytes(const Device& /*device*/, std::int64_t /*batch*/) const { return 0; }
   // Called if a ReLU follows. Returns true if the layer computes max(y, 0) itself from now on, which saves a pass.
   virtual bool take_over_relu() { return false; }
   // Called on the last layer of a path whose output is added to another path's. Returns true if the layer adds that
@@ -56,7 +54,7 @@ class Layer {
   virtual void leave_work_to(Layer& /*before*/) {}
   // The layers inside a layer that joins paths; empty for all others.
   virtual std::vector<const Sequential*> paths() const { return {}; }
-  // The convolutions that it is itself, for who plans memory or shows what was chosen for them.
+  // Its convolutions, to plan their memory and to show their plans. A linear layer has one.
   virtual std::vector<const TunedConvolution*> convolutions() const { return {}; }
   virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
 

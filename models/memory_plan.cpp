@@ -115,7 +115,7 @@ ConvPlan::Facts expected_plan(const Model& model, const TunedConvolution& convol
 
 // The most scratch that the passes of a layer take, one after the other.
 std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
-  std::size_t most = item.layer->scratch_bytes(model.device, batch);
+  std::size_t most = 0;
   for (const TunedConvolution* convolution : item.layer->convolutions())
     for (const ConvPass pass : every_pass)
       if (convolution->in_training(pass))

@@ -145,10 +145,8 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
     for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
       if (entry.name != layer->name() || entry.part != part) continue;
       LayerTime row{entry.name, part, "", "", "", Timing{entry.milliseconds}.quantile(0.5)};
-      // A linear layer's backward pass is two products of the forward one's size. `backward_bias` is not a product.
       const bool product = row.pass != "backward_bias";
-      const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
-      row.flops = layer->flops() * products * static_cast<double>(batch_.images.dim(0));
+      if (product) row.flops = layer->flops() * static_cast<double>(batch_.images.dim(0));
       if (convolution != nullptr && product) {
         const ConvPass pass = convolution->pass_for(pass_named(part));
         const ConvProblem problem = convolution->problem(batch_.images.dim(0));

@@ -10,8 +10,17 @@
 
 namespace twiddle {
 
+namespace {
+
+Shape with_batch(std::int64_t batch, Shape of_one) {
+  of_one.insert(of_one.begin(), batch);
+  return of_one;
+}
+
+}  // namespace
+
 Conv2d::Conv2d(const Site& site, const std::string& kind, TunedConvolution::Direction direction)
-    : Layer(site.name, site.input), convolution_(site, kind, direction) {}
+    : Layer(site.name, site.input), convolution_(site, kind, direction), input_(site.input) {}
 
 Conv2d::Conv2d(const Site& site, Params& params) : Conv2d(site, params.owner(), TunedConvolution::Direction::plain) {
   const std::optional<ConvLayerOptions> options = read_conv_options(site, params, false);
@@ -26,12 +35,13 @@ Conv2d::Conv2d(const Site& site, Params& params) : Conv2d(site, params.owner(), 
 
   set_output_shape({problem.filters, problem.out_height(), problem.out_width()});
   const std::int64_t taps = std::int64_t(problem.kernel_h) * problem.kernel_w;
-  define(problem, *options, problem.channels / problem.groups * taps, problem.filters / problem.groups * taps);
+  define(problem, *options, problem.weight_shape(), problem.channels / problem.groups * taps,
+         problem.filters / problem.groups * taps);
 }
 
-void Conv2d::define(const ConvProblem& problem, const ConvLayerOptions& options, std::int64_t fan_in,
-                    std::int64_t fan_out) {
-  weight_ = &add_parameter(options.weight(problem.weight_shape(), fan_in, fan_out));
+void Conv2d::define(const ConvProblem& problem, const ConvLayerOptions& options, const Shape& weight,
+                    std::int64_t fan_in, std::int64_t fan_out) {
+  weight_ = &add_parameter(options.weight(weight, fan_in, fan_out));
   if (options.with_bias) bias_ = &add_parameter(options.bias(fan_in, fan_out));
   convolution_.define(problem, options.engine, *weight_);
 }
@@ -45,19 +55,21 @@ std::string Conv2d::describe() const {
   return describe_window(convolution_.of_one_image());
 }
 
-ConvOperands Conv2d::in_order(ConvOperands operands) const {
-  if (convolution_.transposed()) std::swap(operands.x, operands.y);
-  return operands;
+ConvOperands Conv2d::operands_of(const ConvProblem& here, ConvOperands layer) const {
+  if (convolution_.transposed()) std::swap(layer.x, layer.y);
+  return {.x = layer.x.reshaped(here.input_shape()),
+          .w = layer.w.reshaped(here.weight_shape()),
+          .y = layer.y.reshaped(here.output_shape()),
+          .bias = layer.bias,
+          .relu = layer.relu,
+          .mask = layer.mask.defined() ? layer.mask.reshaped(here.output_shape()) : Tensor()};
 }
 
 Variable Conv2d::forward(Context& ctx, const Variable& given) {
-  const Shape shape = given.value().shape();
-  require(shape.size() == 4, name(), ": expects images of channels x height x width, got ", to_string(shape));
+  const Shape shape = given.value().shape(), expected = with_batch(shape.at(0), input_);
+  require(shape == expected, name(), ": expects ", to_string(expected), ", got ", to_string(shape));
   const ConvProblem here = convolution_.problem(shape[0]);
   const bool transposed = convolution_.transposed();
-  Shape expected = transposed ? here.output_shape() : here.input_shape();
-  expected[2] -= extra_[0], expected[3] -= extra_[1];
-  require(shape == expected, name(), ": expects ", to_string(expected), ", got ", to_string(shape));
   const bool extended = extra_[0] > 0 || extra_[1] > 0;
   const Variable x = extended ? pad_planes(ctx, name(), given, {0, extra_[0], 0, extra_[1]}) : given;
 
@@ -65,13 +77,13 @@ Variable Conv2d::forward(Context& ctx, const Variable& given) {
   if (ctx.training && x.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_input);
   if (ctx.training && weight_->variable.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_weight);
   const Tensor input = x.value(), bias = bias_ ? bias_->variable.value() : Tensor();
-  ConvOperands operands = in_order({.x = input,
-                                    .w = weight_->variable.value(),
-                                    .y = Tensor(*ctx.stream, transposed ? here.input_shape() : here.output_shape()),
-                                    .bias = transposed ? Tensor() : bias,
-                                    .relu = !transposed && relu_});
+  const Tensor y(*ctx.stream, with_batch(shape[0], output_shape()));
+  ConvOperands operands = operands_of(here, {.x = input,
+                                             .w = weight_->variable.value(),
+                                             .y = y,
+                                             .bias = transposed ? Tensor() : bias,
+                                             .relu = !transposed && relu_});
   convolution_.plan(ctx, here, ConvPass::forward).run(ctx, operands);
-  const Tensor y = in_order(operands).y;
   if (transposed) {
     ConvOperands epilogue{.x = {}, .w = {}, .y = y, .bias = bias, .relu = relu_};
     add_bias_and_relu(*ctx.stream, epilogue);
@@ -105,20 +117,18 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
   // First the pass that needs w's spectrum, which the forward pass may have left: the other pass reuses its memory.
   if (of_input != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
-    ConvOperands operands =
-        in_order({.x = Tensor(*ctx.stream, input.shape()), .w = weight_->variable.value(), .y = grad_y, .mask = mask});
+    const Tensor grad_x(*ctx.stream, input.shape());
+    ConvOperands operands = operands_of(here, {.x = grad_x, .w = weight_->variable.value(), .y = grad_y, .mask = mask});
     of_input->run(ctx, operands);
-    x.add_grad(ctx, in_order(operands).x);
+    x.add_grad(ctx, grad_x);
   }
   if (of_weight != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
-    ConvOperands operands = in_order({.x = input,
-                                      .w = weight_->variable.new_grad(*ctx.stream),
-                                      .y = grad_y,
-                                      .bias = by_plans ? bias_grad : Tensor(),
-                                      .mask = mask});
+    const Tensor grad_w = weight_->variable.new_grad(*ctx.stream);
+    ConvOperands operands = operands_of(
+        here, {.x = input, .w = grad_w, .y = grad_y, .bias = by_plans ? bias_grad : Tensor(), .mask = mask});
     of_weight->run(ctx, operands);
-    weight_->variable.add_grad(ctx, operands.w);
+    weight_->variable.add_grad(ctx, grad_w);
   }
   if (wants_bias) bias_->variable.add_grad(ctx, bias_grad);
 }

@@ -22,19 +22,22 @@ class Conv2d : public Layer {
 
  protected:
   Conv2d(const Site& site, const std::string& kind, TunedConvolution::Direction direction);
-  // Adds the parameters and defines the convolution, whose problem was validated.
-  void define(const ConvProblem& problem, const ConvLayerOptions& options, std::int64_t fan_in, std::int64_t fan_out);
+  // Adds the parameters and defines the convolution, whose problem was validated. The weight may have another shape
+  // than the problem's.
+  void define(const ConvProblem& problem, const ConvLayerOptions& options, const Shape& weight, std::int64_t fan_in,
+              std::int64_t fan_out);
   // Rows and columns of zeros that the input gets below and to the right before the convolution.
   void extend_input(const std::array<int, 2>& zeros) { extra_ = zeros; }
 
  private:
-  // x and y of the layer as those of the convolution, and the reverse: a transposed one swaps them.
-  ConvOperands in_order(ConvOperands operands) const;
+  // Views of the layer's tensors in the convolution's shapes; a transposed one swaps x and y.
+  ConvOperands operands_of(const ConvProblem& here, ConvOperands layer) const;
   // `input` is x's value, which x itself may have dropped by then; `output` is defined where the ReLU is done here.
   void backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input, const Tensor& output,
                 Tensor grad_y);
 
   TunedConvolution convolution_;
+  Shape input_;  // of one image
   std::array<int, 2> extra_{};
   bool relu_ = false;  // what follows is a ReLU, which is done here
   Parameter* weight_ = nullptr;

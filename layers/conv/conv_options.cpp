@@ -17,6 +17,13 @@ constexpr int largest_option = 1 << 20;
 
 }  // namespace
 
+void ConvLayerOptions::read_parameters(Params& params) {
+  weight_start = read_initializer(params, "init", {Initializer::Kind::he, 0});
+  bias_start = read_initializer(params, "bias_init", {Initializer::Kind::constant, 0});
+  weight_rate = static_cast<float>(params.number("lr", 1, 0, 1e6));
+  bias_rate = static_cast<float>(params.number("bias_lr", 1, 0, 1e6));
+}
+
 void ConvLayerOptions::put_window_into(ConvProblem& problem) const {
   problem.kernel_h = kernel[0], problem.kernel_w = kernel[1];
   problem.stride_h = stride[0], problem.stride_w = stride[1];
@@ -56,10 +63,7 @@ std::optional<ConvLayerOptions> read_conv_options(const Site& site, Params& para
   options.groups = static_cast<int>(params.integer("groups", 1, 1, largest_option));
   options.with_bias = params.flag("bias", true);
   options.engine = params.text("engine", "");
-  options.weight_start = read_initializer(params, "init", {Initializer::Kind::he, 0});
-  options.bias_start = read_initializer(params, "bias_init", {Initializer::Kind::constant, 0});
-  options.weight_rate = static_cast<float>(params.number("lr", 1, 0, 1e6));
-  options.bias_rate = static_cast<float>(params.number("bias_lr", 1, 0, 1e6));
+  options.read_parameters(params);
   try {
     if (!options.engine.empty()) site.convolutions.check_name(options.engine);
   } catch (const Error& error) {

@@ -8,7 +8,7 @@
 
 namespace twiddle {
 
-// The options of the layers conv2d and conv_transpose2d. Pairs are height and width.
+// The options of the layers conv2d and conv_transpose2d; linear has some of them. Pairs are height and width.
 struct ConvLayerOptions {
   int filters, dilation, groups;
   std::array<int, 2> kernel, stride, pad, output_pad;
@@ -17,6 +17,7 @@ struct ConvLayerOptions {
   Initializer weight_start, bias_start;
   float weight_rate, bias_rate;
 
+  void read_parameters(Params& params);              // init, bias_init, lr and bias_lr
   void put_window_into(ConvProblem& problem) const;  // kernel, stride, pad, dilation and groups
   Parameter weight(const Shape& shape, std::int64_t fan_in, std::int64_t fan_out) const;
   Parameter bias(std::int64_t fan_in, std::int64_t fan_out) const;

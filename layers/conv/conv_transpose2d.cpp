@@ -57,7 +57,8 @@ ConvTranspose2d::ConvTranspose2d(const Site& site, Params& params)
   // One of stride_h * stride_w taps contributes to an output.
   const std::int64_t taps = std::int64_t(problem.kernel_h) * problem.kernel_w;
   const std::int64_t strides = std::int64_t(problem.stride_h) * problem.stride_w;
-  define(problem, *options, problem.filters / problem.groups * std::max<std::int64_t>(taps / strides, 1),
+  define(problem, *options, problem.weight_shape(),
+         problem.filters / problem.groups * std::max<std::int64_t>(taps / strides, 1),
          problem.channels / problem.groups * taps);
 }
 

@@ -32,7 +32,7 @@ TEST(Summary, PlansWithTunedChoices) {
     return run_program(arguments);
   };
   EXPECT_NE(run("summary", "").out.find("planned by the rule"), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(run("summary", "-").out).at("planned_by_rule").size(), 3u);
+  EXPECT_EQ(nlohmann::json::parse(run("summary", "-").out).at("planned_by_rule").size(), 4u);
   ASSERT_EQ(run("tune", "").code, 0);
   const Finished after = run("summary", "");
   EXPECT_EQ(after.code, 0) << after.err;
@@ -171,8 +171,8 @@ TEST(Time, ReportsIterationAndEveryLayer) {
     EXPECT_LT(row.at("error").get<double>(), 2e-6) << row;
     EXPECT_EQ(row.at("reason"), "rule");
   }
-  EXPECT_FALSE(first_input_gradient);  // not needed
-  EXPECT_EQ(convolution_rows, 3 * 3 - 1);
+  EXPECT_FALSE(first_input_gradient);      // not needed
+  EXPECT_EQ(convolution_rows, 4 * 3 - 1);  // fc1 included
 }
 
 // Each pass uses two spectra, and the first layer has two passes. The spectra of a layer's input, weights and gradient

@@ -91,8 +91,9 @@ TEST_F(Train, ReportsMeasuredEnginesAndReasons) {
   const std::size_t table = first.err.find("chosen because");
   ASSERT_NE(table, std::string::npos) << first.err;
   EXPECT_NE(first.err.find("measured ", table), std::string::npos) << first.err;
-  const Finished second = run_program(measured);  // cached choices are not reported
-  EXPECT_EQ(second.err.find("chosen because"), std::string::npos) << second.err;
+  const Finished second = run_program(measured);                          // cached choices are not reported
+  const bool all_kept = first.err.find("not kept") == std::string::npos;  // else the machine was busy
+  EXPECT_TRUE(!all_kept || second.err.find("chosen because") == std::string::npos) << second.err;
   EXPECT_NE(read_text(run(2) / "train.log").find("cached"), std::string::npos);
 }
 
@@ -166,7 +167,8 @@ TEST_F(Train, ProfileCountsEveryLayerAndStep) {
   };
   for (const char* layer : {"conv1", "conv3", "pool1", "fc1"}) EXPECT_EQ(visits(layer, "forward"), 6) << train.err;
   EXPECT_EQ(visits("conv2", "backward_weight"), 6);
-  EXPECT_EQ(visits("fc1", "backward"), 6);
+  EXPECT_EQ(visits("fc1", "backward_weight"), 6);
+  EXPECT_EQ(visits("pool1", "backward"), 6);
   EXPECT_EQ(visits("conv1", "backward_input"), 0);  // not needed
   EXPECT_EQ(visits("conv1", "backward"), 0);        // its parts are listed
   EXPECT_NE(read_text(run(1) / "train.log").find("median ms"), std::string::npos);

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "layers/conv/tuned_convolution.h"
 #include "tests/support/check_layer.h"
 
 namespace twiddle {
@@ -78,9 +79,13 @@ TEST_P(EveryDevice, LinearMatchesCpuForLargeMatrices) {
   }
 }
 
-TEST(Linear, NeedsNoScratchOnCpu) {
-  LayerUnderTest test({}, "linear", {{"outputs", "4096"}}, {4096});
-  EXPECT_EQ(test.layer->scratch_bytes({}, 512), 0u);
+TEST(Linear, IsConvolutionOfOneElementPlanes) {
+  LayerUnderTest test({}, "linear", {{"outputs", "4096"}}, {256, 6, 6});
+  const TunedConvolution& convolution = *test.layer->convolutions().front();
+  EXPECT_EQ(to_string(convolution.problem(128)), "128x9216x1x1 * 4096x9216x1x1");
+  EXPECT_EQ(test.parameter("weight").shape, (Shape{4096, 9216}));
+  for (const ConvPass pass : every_pass)
+    EXPECT_EQ(full_name(*test.convolutions.expected(convolution.problem(128), pass, convolution.engine())), "gemm");
 }
 
 TEST(Linear, PassesOptionsToOptimizer) {

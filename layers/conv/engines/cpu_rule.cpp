@@ -95,15 +95,15 @@ bool depthwise_pays_beside_onednn(const ConvProblem& problem) {
   return depthwise_pays(problem) && !(quick && fills_a_vector(problem) && onednn_pays(problem));
 }
 
-// A product handles one image at a time, too slow for small images. With few filters most of oneDNN's lanes are
-// padding: the three passes of 64 to 3 channels with 3x3 kernels on 64x64 take it four times as long (one thread,
-// AVX2). With more weights than images it is the copy of those that takes the product's time.
+// A product handles one image at a time, too slow for small images; a linear layer is one product. With few filters
+// most of oneDNN's lanes are padding: the three passes of 64 to 3 channels with 3x3 kernels on 64x64 take it four times
+// as long (one thread, AVX2). With more weights than images it is the copy of those that takes the product's time.
 bool onednn_pays(const ConvProblem& problem) {
   constexpr int few_filters = 4;
   const bool few = problem.filters / problem.groups <= few_filters && 4 * problem.filters <= problem.channels &&
                    2 * count_of(problem.weight_shape()) <= count_of(problem.input_shape());
   if (few && unrolls_output(problem)) return false;
-  return !is_product(problem) || !has_large_outputs(problem);
+  return !is_linear(problem) && (!is_product(problem) || !has_large_outputs(problem));
 }
 
 }  // namespace twiddle

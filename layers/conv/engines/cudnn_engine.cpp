@@ -5,6 +5,7 @@
 #include "layers/conv/engines/cudnn_plan.h"
 #include "layers/conv/engines/epilogue.h"
 #include "layers/conv/engines/plan_of.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -46,6 +47,8 @@ class CudnnEngine final : public ConvEngine {
   std::string library() const override try { return join("cuDNN ", cudnn().version()); } catch (const Error&) {
     return "missing";  // it cannot be loaded
   }
+
+  bool pays(const ConvProblem& problem) const override { return !is_linear(problem); }
 
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     ConvPlans found;

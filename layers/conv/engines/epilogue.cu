@@ -18,13 +18,29 @@ struct BiasAndRelu {  // y as rows of pixels, one per filter and image
   TWIDDLE_HD Row row(std::int64_t row) const { return {bias[filters.remainder(row)]}; }
 };
 
+struct LinearBiasAndRelu {  // y as rows of filters, one per image
+  const float* bias;
+  bool relu;
+  TWIDDLE_HD float operator()(std::int64_t filter, float y) const {
+    const float sum = y + bias[filter];
+    return relu && sum < 0 ? 0 : sum;
+  }
+  TWIDDLE_HD LinearBiasAndRelu row(std::int64_t) const { return *this; }
+};
+
+std::int64_t places_of(const Tensor& y) {
+  return y.size() / (y.dim(0) * y.dim(1));
+}
+
 }  // namespace
 
 void add_bias_and_relu(Stream& stream, ConvOperands& operands) {
   Tensor& y = operands.y;
-  const std::int64_t filters = y.dim(1), places = y.dim(2) * y.dim(3);
+  const std::int64_t filters = y.dim(1), places = places_of(y);
   if (!operands.bias.defined()) {
     if (operands.relu) relu_in_place(stream, y);
+  } else if (places == 1) {
+    map_rows(stream, y.dim(0), filters, LinearBiasAndRelu{operands.bias.read(), operands.relu}, 1, y.write(), y.read());
   } else if (operands.relu) {
     map_rows(stream, y.dim(0) * filters, places, BiasAndRelu{Divisor(filters), operands.bias.read()}, 1, y.write(),
              y.read());
@@ -42,16 +58,17 @@ bool plans_do_epilogue_backward(const ConvPlan* of_input, const ConvPlan* of_wei
 }
 
 Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y) {
-  const std::int64_t batch = grad_y.dim(0), filters = grad_y.dim(1), places = grad_y.dim(2) * grad_y.dim(3);
+  const std::int64_t batch = grad_y.dim(0), filters = grad_y.dim(1), places = places_of(grad_y);
   if (!relu) return wants_bias ? sum_over_channels(stream, grad_y, filters, places) : Tensor();
   Tensor passed(stream, grad_y.shape()), bias;
-  if (wants_bias) {
+  if (wants_bias && places > 1) {
     Tensor sums(stream, {batch, filters});
     map_and_sum_rows(stream, batch * filters, places, ReluBackward{}, passed.write(), sums.write(), y.read(),
                      grad_y.read());
     bias = sum_over_channels(stream, sums, filters, 1);
   } else {
     map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
+    if (wants_bias) bias = sum_over_channels(stream, passed, filters, 1);
   }
   grad_y = passed;
   return bias;

@@ -3,7 +3,7 @@
 
 namespace twiddle {
 
-// What follows a convolution in the forward pass, in one pass over y [batch, filters, places]: y = y + bias where it is
+// What follows a convolution in the forward pass, in one pass over y [batch, filters, ...]: y = y + bias where it is
 // defined, and max(y, 0) where operands.relu says so. For engines that do neither themselves.
 void add_bias_and_relu(Stream& stream, ConvOperands& operands);
 

@@ -183,11 +183,16 @@ class Products {
 
   // The columns of one image, or the sums of all shares.
   std::int64_t scratch_floats() const {
+    if (is_linear(problem_)) return 0;
     if (unrolled_) return problem_.groups * depth_ * places_;
     return pass_ == ConvPass::backward_weight && shares_.apart ? shares_.count * weight_size() : 0;
   }
 
   void run(Stream& stream, const PassArrays& arrays, float* scratch) const {
+    if (is_linear(problem_)) {
+      const auto [a, b] = linear_factors(pass_, arrays);
+      return stream.gemm(linear_product(problem_, pass_), a, b, arrays.result);
+    }
     switch (pass_) {
       case ConvPass::forward:
         return forward(stream, arrays, scratch);

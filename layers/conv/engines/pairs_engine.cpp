@@ -19,6 +19,10 @@ StridedMatrix<Number> planes(Number* values, std::int64_t places, std::int64_t c
 }
 
 PairProduct product_of(const ConvProblem& p, ConvPass pass, const PassArrays& at) {
+  if (is_linear(p)) {
+    const auto [a, b] = linear_factors(pass, at);
+    return pair_product_of(linear_product(p, pass), a, b, at.result);
+  }
   const std::int64_t places = std::int64_t(p.height) * p.width, columns = p.batch * places;
   const auto x = planes(at.x, places, p.channels), y = planes(at.y, places, p.filters);
   if (pass == ConvPass::backward_weight) {
@@ -48,6 +52,7 @@ void run_pairs(Stream& stream, TensorCores cores, const ConvProblem& problem, Co
   PairProduct product = product_of(problem, pass, arrays_of(pass, operands));
   if (pass == ConvPass::forward) {
     product.bias = read_if_defined(operands.bias);
+    product.bias_of_columns = is_linear(problem) && !product.transpose_c;
     product.relu = operands.relu;
   }
   run_pair_product(stream, cores, product);
