@@ -55,21 +55,21 @@ class Scaling(unittest.TestCase):
         weak, strong = self.tables(2, "alexnet:64")
         self.assertEqual([found["precision"] for found in strong], ["fp32", "tf32"])
         for found in strong:
-            self.assertEqual((found["one, its share"], found["all"], found["one, all images"]), ("32.000", "34.000", "64.000"))
+            self.assertEqual((found["one, its shard"], found["all"], found["one, all images"]), ("32.000", "34.000", "64.000"))
             self.assertEqual(found["speed-up"], "1.88")
-            self.assertEqual((found["DDP: one, its share"], found["DDP: all"], found["DDP: one, all images"]),
+            self.assertEqual((found["DDP: one, its shard"], found["DDP: all"], found["DDP: one, all images"]),
                              ("128.000", "136.000", "256.000"))
             self.assertEqual((found["DDP: speed-up"], found["DDP: images/s"]), ("1.88", "471"))
         self.assertEqual((weak[0]["one"], weak[0]["all"], weak[0]["DDP: one"]), ("64.000", "66.000", "256.000"))
 
-    def test_what_fails_is_told_in_its_row(self):
+    def test_failures_are_reported_in_their_rows(self):
         weak, strong = self.tables(2, "alexnet:64", python="#!/bin/sh\necho no torch >&2; exit 1\n")
-        self.assertEqual((weak[0]["DDP: one"], strong[0]["DDP: one, its share"]), ("no torch", "no torch"))
+        self.assertEqual((weak[0]["DDP: one"], strong[0]["DDP: one, its shard"]), ("no torch", "no torch"))
         self.assertEqual((strong[0]["speed-up"], strong[0]["DDP: speed-up"]), ("1.88", ""))
 
-    def test_images_that_cannot_be_shared_are_no_share_of_ddp(self):
+    def test_uneven_images_are_not_run_by_ddp(self):
         _, strong = self.tables(3, "alexnet:64")
-        self.assertEqual(strong[0]["DDP: one, its share"], "64 images cannot be shared evenly by 3 GPUs")
+        self.assertEqual(strong[0]["DDP: one, its shard"], "64 images cannot be split evenly over 3 GPUs")
 
 
 unittest.main()
