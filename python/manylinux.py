@@ -96,7 +96,7 @@ def write_stubs(folder):
 
 
 def too_new(library):
-    """Symbols that a library asks for and an older Linux does not have, with their versions."""
+    """Symbols that a library needs and an older Linux does not have, with their versions."""
     for line in output_of("objdump", "-T", library).splitlines():
         match = re.search(r"\*UND\*\s+[0-9a-f]+ +\(?([\w.]+)\)? +(\S+)$", line)
         if match and not is_old_enough(match[1]):

@@ -1,4 +1,4 @@
-"""Training iterations of well-known networks, as PyTorch has them and after `twiddle_torch.convert`.
+"""Training iterations of well-known networks, by PyTorch and after `twiddle_torch.convert`.
 
 usage: python convert_times.py alexnet vgg19 ... [--device cuda] [--precision fp32 tf32] [--min-kernel 1 5] [--engine rule]
                                [--compile] [--batch-size N] [--seconds 1] [--apart] [--converted-alone]

@@ -26,7 +26,7 @@ layers = {
 
 
 def by_torch_fft(x, weight, padding, groups):
-    """The convolution as compositions of torch.fft have it: one large transform of each plane."""
+    """The convolution as a composition of torch.fft calls: one large transform of each plane."""
     size = [x.shape[i] + 2 * padding for i in (2, 3)]
     spectrum = torch.fft.rfft2(F.pad(x, [padding] * 4), s=size)
     kernel = torch.fft.rfft2(weight, s=size).conj()
@@ -101,7 +101,7 @@ def main():
                     torch.cuda.reset_peak_memory_stats()
                     step(conv, x, weight, grad)
                     torch.cuda.synchronize()
-                    peak = f", {(torch.cuda.max_memory_allocated() - held) / 2**20:.0f} MiB beside the operands"
+                    peak = f", {(torch.cuda.max_memory_allocated() - held) / 2**20:.0f} MiB in addition to the operands"
                 print(f"  {way:20s} {ms:9.3f} ms, error {error:.1e}{peak}", flush=True)
             del x, weight, grad, doubles, right
             if a.device == "cuda":

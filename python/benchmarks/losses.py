@@ -1,4 +1,4 @@
-"""Losses of the same training by PyTorch in float64, which is the judge, and in float32 and TF32, by PyTorch and after `convert`.
+"""Losses of the same training by PyTorch in float64 as the reference, and in float32 and TF32, by PyTorch and after `convert`.
 
 usage: python losses.py [NETWORK ...] [--device cuda] [--steps 200] [--precision fp32 tf32] [--engine rule] [--batch-size N]
                         [--seed N]
@@ -38,7 +38,7 @@ trainings = {
 
 
 def network(training, seed):
-    """Starts as PyTorch has it; without norms as He et al. 2015 do, for a deep network would learn nothing in so few steps."""
+    """Initializes as PyTorch does, but without norms as He et al. 2015 do, for a deep network would learn nothing in so few steps."""
     torch.manual_seed(seed)
     net = training.make()
     if not any(isinstance(layer, (nn.BatchNorm2d, nn.LayerNorm)) for layer in net.modules()):

@@ -18,7 +18,7 @@ def classifier(*widths):
 
 
 def alexnet(pixels=36, classes=1000):
-    """With so many pixels left for the linear layers: 36 of images of 224x224, 1 of 64x64."""
+    """Pixels left for the linear layers: 36 of images of 224x224, 1 of 64x64."""
     layers = []
     for inputs, outputs, kernel, stride, padding, pool in (
         (3, 64, 11, 4, 2, True), (64, 192, 5, 1, 2, True), (192, 384, 3, 1, 1, False), (384, 256, 3, 1, 1, False), (256, 256, 3, 1, 1, True)
@@ -29,7 +29,7 @@ def alexnet(pixels=36, classes=1000):
 
 
 def vgg19(pixels=49, classes=1000):
-    """With so many pixels left for the linear layers: 49 of images of 224x224, 1 of 32x32."""
+    """Pixels left for the linear layers: 49 of images of 224x224, 1 of 32x32."""
     layers, inputs = [], 3
     for outputs, count in ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4)):
         for _ in range(count):

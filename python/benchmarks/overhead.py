@@ -1,4 +1,4 @@
-"""What a call costs beside the arithmetic: small 3x3 layers, microseconds a call on the host.
+"""What a call costs apart from the arithmetic: small 3x3 layers, microseconds per call on the host.
 
 usage: python overhead.py [--device cuda]
 """

@@ -1,4 +1,4 @@
-"""Trains a small RepLKNet on made-up images, first as PyTorch has it, then with its kernels replaced by Twiddle's.
+"""Trains a small RepLKNet on synthetic images, first by PyTorch, then with its kernels replaced by Twiddle's.
 
 usage: python replknet.py [--device cuda] [--steps 60] [--precision fp32] [--compile]
 
@@ -44,7 +44,7 @@ def train(net, a):
         right = 0.8 * right + 0.2 * (scores.argmax(1) == labels).float().mean().item()
         if step % 10 == 9:
             print(f"  step {step + 1:3d}  loss {loss.item():.4f}  right {100 * right:.0f} %")
-    print(f"  {(time.perf_counter() - start) / (a.steps - 5) * 1e3:.1f} ms a step")
+    print(f"  {(time.perf_counter() - start) / (a.steps - 5) * 1e3:.1f} ms per step")
 
 
 def main():

@@ -22,7 +22,7 @@ int as_int(std::int64_t value, const char* what) {
 Precision precision_of(const std::string& name) {
   for (const Precision precision : {Precision::fp32, Precision::tf32})
     if (name == to_string(precision)) return precision;
-  throw Error(ErrorKind::config, join("precision '", name, "' is none of: fp32, tf32"));
+  throw Error(ErrorKind::config, join("precision '", name, "' is not one of: fp32, tf32"));
 }
 
 // Formats the message only on error, because a call takes microseconds in total.

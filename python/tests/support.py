@@ -1,4 +1,4 @@
-"""What the tests share: devices, problems, and PyTorch's convolution in float64 as the judge."""
+"""What the tests share: devices, problems, and PyTorch's convolution in float64 as the reference."""
 
 import os
 import tempfile

@@ -44,7 +44,7 @@ class Cache(TestCase):
             file.write(b"\0\0\xff not what was written\n")
         result = self.python("-c", STEP)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("is no cache of Twiddle's", result.stderr)
+        self.assertIn("is not a choice cache of Twiddle", result.stderr)
         for command in ("choices", "clear", "tune"):
             result = self.python("-m", "twiddle_torch", command)
             self.assertEqual(result.returncode, 1)
@@ -56,7 +56,7 @@ class Cache(TestCase):
         os.mkdir(self.file)
         result = self.python("-c", STEP)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("is no cache of Twiddle's", result.stderr)
+        self.assertIn("is not a choice cache of Twiddle", result.stderr)
         result = self.python("-m", "twiddle_torch", "choices")
         self.assertIn(f"{self.file} cannot be read: Is a directory", result.stderr)
 

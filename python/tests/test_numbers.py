@@ -136,7 +136,7 @@ class Numbers(TestCase):
         x, weight = torch.randn(1, 3, 8, 8), torch.randn(4, 2, 3, 3)
         with self.assertRaisesRegex(RuntimeError, "weight"):
             twiddle_torch.conv2d(x, weight)
-        with self.assertRaisesRegex(RuntimeError, "precision 'fp16' is none of"):
+        with self.assertRaisesRegex(RuntimeError, "precision 'fp16' is not one of"):
             twiddle_torch.conv2d(x, torch.randn(4, 3, 3, 3), precision="fp16")
         with self.assertRaisesRegex(RuntimeError, "fft"):
             twiddle_torch.conv2d(x, torch.randn(4, 3, 3, 3), engine="fftt")

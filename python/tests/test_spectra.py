@@ -86,7 +86,7 @@ class Spectra(TestCase):
                 self.assert_close(a, b, 1e-5)
 
     def test_inputs_that_come_back_elsewhere(self):
-        """As where what is saved waits on the host: the place of x then holds something else, and room is dear."""
+        """As where what is saved waits on the host: the place of x then holds something else, and memory is scarce."""
         for device in devices:
             inputs = operands(problem, device)
             right = step(F.conv2d, in_double(*inputs), torch.ones(2, 8, 20, 20, device=device), **problem.window())

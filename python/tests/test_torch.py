@@ -120,7 +120,7 @@ class Machinery(TestCase):
                         self.assert_close(a, b, 1e-5)
 
     def test_derivatives_forward(self):
-        """By torch.func and by forward_ad, compiled too, with gradients that are recorded besides and without."""
+        """By torch.func and by forward_ad, compiled too, with and without recorded gradients."""
         def by_func(conv, *tensors):
             return torch.func.jvp(lambda *tensors: conv(*tensors, padding=2), tensors[:3], tensors[3:])[1]
 
@@ -212,7 +212,7 @@ class Machinery(TestCase):
             self.assert_others_run_during([partial(measure, batch) for batch in range(1, 5)], fast)
 
     def test_one_layer_in_several_threads(self):
-        """A backward pass reuses the spectra of its own forward pass, or computes them again."""
+        """A backward pass reuses the spectra of its forward pass, or computes them again."""
         for device in devices:
             engine = {"cpu": "fft", "cuda": "fbfft"}[device]
             problem = Problem(x=(2, 8, 20, 20), weight=(8, 8, 7, 7), padding=(3, 3))

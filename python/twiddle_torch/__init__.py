@@ -1,7 +1,7 @@
 """Convolutions by Twiddle's engines (Fourier transforms, Winograd, tensor core products in full precision) for PyTorch.
 
 >>> import twiddle_torch
->>> twiddle_torch.convert(model)          # large kernels of anybody's model, in place
+>>> twiddle_torch.convert(model)          # large kernels of any model, in place
 >>> y = twiddle_torch.conv2d(x, weight)   # or one convolution
 """
 

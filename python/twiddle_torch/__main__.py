@@ -18,7 +18,7 @@ from twiddle_torch import _cache
 
 
 def self_test(device: str) -> bool:
-    """A depthwise 31x31 layer: errors of the three passes against float64, times of forward and backward beside PyTorch's."""
+    """A depthwise 31x31 layer: errors of the three passes against float64, times of forward and backward next to PyTorch's."""
     torch.manual_seed(0)
     batch, channels = (1, 16) if device == "cpu" else (4, 64)  # PyTorch takes about 10 ns per product on a CPU
     plane = batch, channels, 32, 32

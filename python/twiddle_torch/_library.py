@@ -65,5 +65,5 @@ def _ask_about(gpu: int) -> str:
 
 _why_not: Dict[torch.device, Optional[str]] = {}
 usable: "set[int]" = set()
-"""The devices that were asked for and that something can be computed on, as ``Tensor.get_device`` numbers them."""
+"""The requested devices that something can be computed on, as ``Tensor.get_device`` numbers them."""
 _load()

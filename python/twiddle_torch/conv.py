@@ -40,16 +40,16 @@ def conv2d(
     """``torch.nn.functional.conv2d`` by Twiddle's engines.
 
     Args:
-        x, weight, bias, stride, padding, dilation, groups: as PyTorch has them.
+        x, weight, bias, stride, padding, dilation, groups: as in PyTorch.
         precision: ``"fp32"``: relative errors below 2e-6, whatever PyTorch's flags for TF32 say; ``"tf32"``: below 1e-3.
         workspace_limit: bytes of scratch memory that a pass may take.
         engine: ``"measured"`` times all plans of all engines once for each shape and remembers the fastest, on disk,
-            too; ``"rule"`` takes the likely best by rule; ``"fbfft"`` or ``"fft:48x48"`` names an engine or its plan.
+            too; ``"rule"`` selects the highest-ranked without measuring; ``"fbfft"`` or ``"fft:48x48"`` names an engine or its plan.
             None: ``"measured"``, and ``"rule"`` under ``torch.use_deterministic_algorithms``.
-        strict: raise where PyTorch's own convolution would have to step in, in place of a warning.
+        strict: raise if PyTorch's convolution would have to be used, instead of a warning.
 
-    bfloat16 and float16 are computed in float32 and given back in the type that PyTorch's conv2d would give.
-    Of operands that are not contiguous (channels_last, too) a contiguous copy is made in each call, and told once.
+    bfloat16 and float16 are computed in float32 and returned in the type that PyTorch's conv2d would return.
+    Operands that are not contiguous (channels_last, too) are copied in each call, with one warning.
     """
     arguments = stride, padding, dilation, groups, precision, workspace_limit, engine
     is_fast = not _is_compiling() and _takes_fast_path(x, weight, bias)
@@ -83,7 +83,7 @@ def conv2d(
 
 
 def _takes_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
-    """Whether nothing has to be told, cast or copied, so that only the arguments are still to be looked at."""
+    """Whether nothing has to be reported, cast or copied, so that only the arguments are left to check."""
     return ops.may_take_fast_path(x, weight, bias) and (
         x.dim() == 4 and x.numel() > 0 and x.is_contiguous() and weight.is_contiguous()
         and (bias is None or bias.is_contiguous()) and x.get_device() in usable and not _any_autocast_is_enabled()
@@ -188,7 +188,7 @@ def _padded(
     if padding == "valid":
         return x, 0
     if padding != "same":
-        raise ValueError(f"a padding of {padding!r} is none of 'valid', 'same', a number or two")
+        raise ValueError(f"a padding of {padding!r} is not 'valid', 'same', a number or two numbers")
     if stride != (1, 1):
         raise ValueError("padding='same' goes with a stride of 1 alone")
     total = [dilation[i] * (weight.shape[i + 2] - 1) for i in (0, 1)]

@@ -1,4 +1,4 @@
-"""Puts Twiddle's convolutions into a model that is there already."""
+"""Puts Twiddle's convolutions into an existing model."""
 
 import sys
 from typing import Dict, Optional, TextIO, cast

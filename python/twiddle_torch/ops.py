@@ -1,6 +1,6 @@
 """What PyTorch must know of the operators beyond their arithmetic: shapes, gradients, derivatives forward, autocast, vmap.
 
-Each gradient is again one of the three operators, so that derivatives of any order are there.
+Each gradient is again one of the three operators, so that derivatives of any order are available.
 """
 
 from types import SimpleNamespace
