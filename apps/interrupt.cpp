@@ -57,7 +57,7 @@ Interrupt::Interrupt() {
     });
   } catch (const std::system_error& error) {
     throw Error(ErrorKind::device, join("cannot start a thread that waits for signals: ", error.what(),
-                                        "; a limit of processes or memory (ulimit -u, -v) leaves no room for it"));
+                                        "; a limit of processes or memory (ulimit -u, -v) may be too low"));
   }
   pthread_sigmask(SIG_BLOCK, &mask, &mask_before_);
   std::signal(SIGPIPE, SIG_IGN);

@@ -21,6 +21,6 @@ int main(int argc, char** argv) {
   };
   return run_command_line(
       {"twiddle", "Twiddle trains convolutional networks from a YAML file.",
-       "'twiddle VERB --help' tells what a verb takes. Start with: twiddle train models/digits.yaml", verbs},
+       "'twiddle VERB --help' lists a verb's arguments. Start with: twiddle train models/digits.yaml", verbs},
       argc, argv);
 }

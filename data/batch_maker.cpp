@@ -163,7 +163,7 @@ bool BatchMaker::add_image(const Epoch& epoch, std::int64_t place, Image& image,
     if (error.kind() != ErrorKind::data) throw;
     if (!options_.skip_bad)
       throw Error(ErrorKind::data, join(error.what(), "\n  image ", index + 1, " of ", format_count(dataset_.size()),
-                                        "; set `on_error: skip` under `data:` to go on without such images"));
+                                        "; set `on_error: skip` under `data:` to skip such images"));
     batch.bad.push_back({index, error.what()});
     return false;
   } catch (const std::bad_alloc&) {

@@ -25,7 +25,7 @@ std::uint64_t size_of_file(const std::string& path) {
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(path, code);
   const bool other = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
-  if (other && !std::filesystem::is_directory(status)) fail(path, "it is no regular file");
+  if (other && !std::filesystem::is_directory(status)) fail(path, "it is not a regular file");
   const std::uintmax_t size = std::filesystem::file_size(path, code);
   if (code) fail(path, code.message());
   return size;

@@ -26,7 +26,7 @@ void* write_any(Tensor& tensor) {
 const LoaderOptions& checked(const LoaderOptions& options) {
   require(options.batch_size >= 1 && options.workers >= 0 && options.prefetch >= 0,
           "a loader needs a batch size of at least 1 and no negative counts of workers or batches ahead");
-  require(options.batch_size % options.ranks == 0, "a batch of ", options.batch_size, " cannot be shared evenly by ",
+  require(options.batch_size % options.ranks == 0, "a batch of ", options.batch_size, " cannot be split evenly over ",
           options.ranks, " ranks");
   return options;
 }
@@ -69,7 +69,7 @@ void Loader::start_workers() try {
   const std::size_t started = workers_.size();
   stop_workers();
   throw Error(ErrorKind::device, join("cannot start ", options_.workers, " threads that read images, only ", started,
-                                      ": ", error.what(), "; take fewer: data.workers, or --workers"));
+                                      ": ", error.what(), "; use fewer: data.workers, or --workers"));
 }
 
 void Loader::stop_workers() {

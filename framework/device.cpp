@@ -33,7 +33,7 @@ Device parse_device(std::string_view text) {
     const auto [end, status] = std::from_chars(number.data(), number.data() + number.size(), index);
     if (status == std::errc() && end == number.data() + number.size() && index >= 0) return {Device::Kind::cuda, index};
   }
-  throw Error(ErrorKind::config, join("device '", text, "' is none of: auto, cpu, cuda, cuda:N"));
+  throw Error(ErrorKind::config, join("device '", text, "' is not one of: auto, cpu, cuda, cuda:N"));
 }
 
 std::string describe(const Device& device) {

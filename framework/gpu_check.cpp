@@ -30,7 +30,7 @@ std::string versions(const GpuFacts& facts) {
 std::string old_driver(const GpuFacts& facts) {
   const int major = facts.runtime / 1000;
   const Major* known = major_of(facts.runtime);
-  return join("device 'cuda' asked for, but no usable GPU: ", versions(facts), "\n  Update the driver",
+  return join("device 'cuda' requested, but no usable GPU: ", versions(facts), "\n  Update the driver",
               known ? join(" to ", known->driver, " or later") : "", ", build with CUDA ", major - 1,
               " (./demo --clean), or use --device cpu.");
 }
@@ -54,13 +54,13 @@ std::string no_code(const GpuFacts& facts) {
 }  // namespace
 
 std::string why_unusable(const GpuFacts& facts) {
-  if (facts.driver == 0) return "device 'cuda' asked for, but this machine has no NVIDIA driver: use --device cpu";
+  if (facts.driver == 0) return "device 'cuda' requested, but this machine has no NVIDIA driver: use --device cpu";
   if (has_old_driver(facts)) return old_driver(facts);
   if (facts.count == 0)
-    return join("device 'cuda' asked for, but no usable GPU: ",
+    return join("device 'cuda' requested, but no usable GPU: ",
                 facts.failure.empty() ? "this machine has none" : facts.failure, ". Use --device cpu");
   if (facts.index >= facts.count)
-    return join("device 'cuda:", facts.index, "' asked for, but this machine has ", facts.count,
+    return join("device 'cuda:", facts.index, "' requested, but this machine has ", facts.count,
                 facts.count == 1 ? " GPU: cuda:0" : " GPUs");
   if (!facts.failure.empty())
     return join("GPU ", facts.index, facts.name.empty() ? "" : ", a " + facts.name + ",",

@@ -11,11 +11,11 @@ namespace {
 
 constexpr const char* paths =
     "paths are joined by 'residual: {layers: [...]}' or 'parallel: {join: concat, paths: [...]}'";
-constexpr const char* softmax = "leave it out: softmax comes by itself, with the loss";
+constexpr const char* softmax = "leave it out: the loss includes softmax";
 constexpr const char* sigmoid_loss = "leave it out: a loss is named in 'train', as in 'loss: binary_cross_entropy'";
 constexpr const char* sizes = "leave it out: a layer takes its input's size from the layer before";
 constexpr const char* tensors = "leave it out: images are read as tensors from 0 to 1";
-constexpr const char* layer_of_its_own = "write a layer of its own, such as '- relu', in the next line";
+constexpr const char* separate_layer = "write a separate layer, such as '- relu', in the next line";
 constexpr const char* in_train = "it is a key of 'train', such as 'mixup: 0.2'";
 constexpr const char* in_data = "it is a key of 'data', such as 'normalize: imagenet'";
 constexpr const char* epochs = "the length of a training is a number of epochs, as in 'epochs: 10'";
@@ -74,7 +74,7 @@ const std::vector<Meaning>& meanings() {
       {{{"slope"}}, {"negativeslope", "alpha"}},
       {{{"epsilon"}}, {"eps"}},
       {{{"groups"}}, {"numgroups"}},
-      {{{}, layer_of_its_own}, {"activation", "act"}},
+      {{{}, separate_layer}, {"activation", "act"}},
       // losses
       {{{"cross_entropy"}}, {"ce", "categoricalcrossentropy", "sparsecategoricalcrossentropy", "nll", "nllloss"}},
       {{{"cross_entropy"}, softmax}, {"crossentropyloss", "crossentropy"}},

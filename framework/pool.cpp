@@ -324,7 +324,7 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
     block = state_->ask_system(size);
   }
   if (block == state_->blocks.end()) {
-    throw OutOfMemory(join("out of memory: ", format_bytes(bytes), " asked for, ", format_bytes(state_->use.in_use),
+    throw OutOfMemory(join("out of memory: ", format_bytes(bytes), " requested, ", format_bytes(state_->use.in_use),
                            " in use. A smaller batch size or convolution.workspace_limit needs less"));
   }
   std::shared_ptr<void> owner = state_->hand_out(block, state_);

@@ -179,7 +179,7 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
   const BatchShape planes = batch_shape_of(value);
   const bool with_ranks = meets_ranks(ctx);
   require(with_ranks || planes.values() > 1, "batch_norm '", name(),
-          "' needs more than one value per channel to train: take a batch of two or more images");
+          "' needs more than one value per channel to train: use a batch of two or more images");
   const Variable scale = scale_->variable, bias = bias_->variable;
   Channels channels{
       planes, Tensor(stream, {planes.channels}), Tensor(stream, {planes.channels}), scale.value(), bias.value(), {}};

@@ -153,7 +153,7 @@ LocalResponseNorm::LocalResponseNorm(const Site& site, Params& params)
       k_(static_cast<float>(params.number("k", 2, 1e-6, 1e6))) {
   if (size_ % 2 == 0)
     params.error("size", join("'size' must be odd, so that the window has a middle; got ", size_),
-                 join("take ", size_ - 1, " or ", size_ + 1));
+                 join("use ", size_ - 1, " or ", size_ + 1));
   require_channels(site, params);
 }
 

@@ -119,7 +119,7 @@ Pad::Pad(const Site& site, Params& params)
   if (mirror_ && (std::max(top, bottom) >= height || std::max(left, right) >= width))
     throw Error(ErrorKind::config,
                 join(params.owner(), " can mirror at most ", height - 1, " rows and ", width - 1, " columns of ",
-                     to_string(site.input), ", for the border itself is not repeated; it is asked for ", describe()));
+                     to_string(site.input), ", because the border itself is not repeated; requested: ", describe()));
   set_output_shape({site.input[0], height + top + bottom, width + left + right});
 }
 

@@ -57,7 +57,7 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
   if (kernel[0] > room_h || kernel[1] > room_w)
     fail(join(kind, ": a kernel of ", kernel[0], "x", kernel[1], " does not fit its input ", to_string(site.input),
               " with pad ", format_sides(pad[0], pad[1]), "; at most ", room_h, "x", room_w,
-              " fits: take a smaller kernel, fewer strides before it, or a larger model input"));
+              " fits: use a smaller kernel, fewer strides before it, or a larger model input"));
 
   return {kernel[0],
           kernel[1],

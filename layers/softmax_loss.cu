@@ -196,9 +196,9 @@ void check_targets(const Tensor& logits, const Tensor& labels) {
   const std::int32_t* const label = labels.read<std::int32_t>();
   for (std::int64_t i = 0; i < batch; ++i)
     if (label[i] < 0 || label[i] >= classes)
-      throw Error(ErrorKind::data, join("label ", label[i], " at place ", i, " of the batch: the model tells ", classes,
-                                        " classes apart, 0 to ", classes - 1,
-                                        "; give its last layer as many outputs as the data has classes"));
+      throw Error(ErrorKind::data,
+                  join("label ", label[i], " at index ", i, " of the batch: the model has ", classes, " classes, 0 to ",
+                       classes - 1, "; give its last layer as many outputs as the data has classes"));
 }
 
 struct RowScales {  // one per row, in a tensor [batch, 3]

@@ -67,8 +67,8 @@ class CrossEntropy : public Loss {
     Params& holder = train.has("label_smoothing") ? train : options;
     smoothing_ = static_cast<float>(holder.number("label_smoothing", 0.0, 0, 0.999));
     if (&holder == &train && options.has("label_smoothing"))
-      options.error("label_smoothing", "'label_smoothing' stands in 'train' and in its 'loss'",
-                    "say it in one of the two");
+      options.error("label_smoothing", "'label_smoothing' is set in 'train' and in its 'loss'",
+                    "set it in one of the two");
   }
   TargetKind target() const override { return TargetKind::label; }
   bool has_weighted_mean() const override { return !class_weights_.empty(); }
@@ -83,7 +83,7 @@ class CrossEntropy : public Loss {
     diagnostics.add(last.place,
                     join("the network must end in a row of scores, one per class, but '", layer_name(last), "' gives ",
                          to_string(output)),
-                    "end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss");
+                    "end with '- linear: {outputs: CLASSES}'; the loss includes softmax");
   }
 
   Variable operator()(Context& ctx, const Variable& output, const Tensor& targets, Tensor* sums) const override {
@@ -109,7 +109,7 @@ class BinaryCrossEntropyLoss : public Loss {
     diagnostics.add(last.place,
                     join("with binary_cross_entropy the network must end in a row of scores, one per class, but '",
                          layer_name(last), "' gives ", to_string(output)),
-                    "end with '- linear: {outputs: CLASSES}'; the sigmoid comes by itself, with the loss");
+                    "end with '- linear: {outputs: CLASSES}'; the loss includes the sigmoid");
   }
 
   Variable operator()(Context& ctx, const Variable& output, const Tensor& targets, Tensor* sums) const override {

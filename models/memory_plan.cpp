@@ -202,7 +202,7 @@ std::string memory_advice(const Model& model, const TrainingSize& size, const Me
     const MemoryPlan one = plan_of(1);
     const std::string limits = limits_within(one, room);
     return join("even a batch of 1 needs ", format_bytes(one.to_allocate()), " by plan, and the device has ",
-                format_bytes(room), ": take ", limits.empty() ? "" : limits + " or ", "another device");
+                format_bytes(room), ": use ", limits.empty() ? "" : limits + " or ", "another device");
   }
   const MemoryPlan whole = plan_of(batch);
   const std::string limits = limits_within(whole, room);
@@ -211,7 +211,7 @@ std::string memory_advice(const Model& model, const TrainingSize& size, const Me
               format_bytes(plan_of(largest).to_allocate()), ": --batch-size ", largest,
               limits.empty() ? "" : join("; or, at a batch of ", format_count(batch), ", ", limits));
 } catch (const Error& error) {  // the out-of-memory error matters, not a failure to make a plan
-  return join("what a smaller batch needs cannot be told: ", error.what());
+  return join("cannot compute the memory of a smaller batch: ", error.what());
 }
 
 MemoryPlan require_memory(const Model& model, const TrainingSize& size, const MemoryUse& memory) {

@@ -45,7 +45,7 @@ struct Bench {
 constexpr Bench benches[] = {
     {"table3", "convolutions of whole networks (Vasilache et al. 2014, table 3)", bench_table3, networks | models},
     {"table4", "five representative layers (Vasilache et al. 2014, table 4)", bench_table4, layers | passes},
-    {"table5", "stages of convolutions by spectra (Vasilache et al. 2014, table 5)", bench_table5, layers | passes},
+    {"table5", "stages of FFT convolution (Vasilache et al. 2014, table 5)", bench_table5, layers | passes},
     {"dieleman", "five shapes (Dieleman 2014)", bench_dieleman, layers | passes},
     {"mathieu", "layers, a network, memory and curves (Mathieu, Henaff, LeCun 2013)", bench_mathieu,
      layers | models | parts | passes | picture, "layers, network, memory, curves"},
@@ -121,7 +121,7 @@ int run_alone(const Bench& bench, const BenchArguments& arguments, const Flags& 
   const BenchOptions& options = request.options;
   const bool cpu = options.device.kind == Device::Kind::cpu;
   if (request.recorded && request.results.empty())
-    throw Error(ErrorKind::config, "--recorded shows what files hold: --results names them");
+    throw Error(ErrorKind::config, "--recorded needs the files to show: --results FILE");
   if (request.recorded && request.print) fmt::print("{}: {}\n", bench.name, bench.title);
   if (!request.recorded && request.print)
     fmt::print("{}: {}\n{}; {}, workspace limit {}; twiddle {} {}, {}\n{}\n", bench.name, bench.title,

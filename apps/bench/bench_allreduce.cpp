@@ -47,7 +47,7 @@ double milliseconds_of(Communicator& ranks, Stream& stream, const Collective& co
 
 BenchResult bench_allreduce(const BenchRequest& request) {
   Communicator& ranks = *request.ranks;
-  require(ranks.size() > 1, "one process has nobody to sum with: --gpus 2, or a launcher, starts several");
+  require(ranks.size() > 1, "one process has no other ranks: start several with --gpus 2 or a launcher");
   const auto stream = make_stream(request.options.device);
   ranks.use(request.options.device);
   const double n = ranks.size();

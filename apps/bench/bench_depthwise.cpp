@@ -115,7 +115,7 @@ BenchResult bench_depthwise(const BenchRequest& request) {
   }
   if (request.print)
     fmt::print(
-        "Plans that keep the precision; an engine's passes as they follow each other in a step, where they share\n"
+        "Plans within the error limit. An engine's passes are timed in the order of a training step if they share\n"
         "spectra. fastest: pass by pass alone, or one engine's step. TB/s: of x and y, once a pass.\n");
   return result;
 }

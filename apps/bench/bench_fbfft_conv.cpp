@@ -103,7 +103,7 @@ BenchResult bench_fbfft_conv(const BenchRequest& request) {
   BenchOptions options = request.options;
   if (options.device.kind != Device::Kind::cuda)
     throw Error(ErrorKind::device,
-                "fbfft-conv holds the engines fbfft and cufft against each other, which need a "
+                "fbfft-conv compares the engines fbfft and cufft, which need a "
                 "GPU: --device cuda");
   options.engines = {"cufft", "fbfft"};
   options.whole_steps = false;

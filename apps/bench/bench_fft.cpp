@@ -63,7 +63,7 @@ void check_parts(const std::vector<std::string>& parts, bool gpu) {
     if (std::find(known.begin(), known.end(), part) == known.end())
       throw Error(ErrorKind::config, unknown_name("part", part, known));
     if (!gpu && (part == "even" || part == "conv"))
-      throw Error(ErrorKind::config, "part '" + part + "' of fft takes a GPU; a CPU has 1d and 2d");
+      throw Error(ErrorKind::config, "part '" + part + "' of fft needs a GPU; a CPU has 1d and 2d");
   }
 }
 
@@ -176,7 +176,7 @@ BenchResult bench_fft(const BenchRequest& request) {
         "GB/s that must be read and written, by the transform of the engine fft, for which a row is a plane of "
         "one.\n{}\n\n",
         bench.vendor().empty()
-            ? "Beside them FFTW where it is installed (libfftw3f.so.3); here it is not."
+            ? "FFTW is timed as well if it is installed (libfftw3f.so.3); here it is not."
             : "And how many times as fast as " + bench.vendor() + ", plane-major, as it plans by measurement.");
   BenchResult result;
   std::vector<std::string> charts;

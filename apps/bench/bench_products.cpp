@@ -129,7 +129,7 @@ void add_product(TextTable& table, const Json& row) {
 BenchResult bench_products(const BenchRequest& request) {
   LayerBench bench(request.options);
   if (bench.spectral().empty())
-    throw Error(ErrorKind::config, "no engine among these works by spectra, whose products are measured");
+    throw Error(ErrorKind::config, "none of these engines computes FFT convolutions, whose products are measured");
   BenchResult result;
   for (const BenchLayer& layer : chosen_layers(request, fbfft_layers())) {
     const ConvProblem problem = bench.problem_of(layer);

@@ -93,11 +93,11 @@ BenchResult bench_ranges(const BenchRequest& request) {
   }
   if (request.print)
     fmt::print(
-        "Relative L2 errors: of all elements looked at, and of the worst row by its own norm. A row of the result is "
+        "Relative L2 errors: of all checked elements, and of the worst row by its own norm. A row of the result is "
         "an\n"
-        "image, of backward_weight a filter; k are the channels, of backward_input the filters, of backward_weight "
+        "image (backward_weight: a filter); k are the channels (backward_input: the filters, backward_weight: "
         "the\n"
-        "images. Of each engine the likely best plan of each way to multiply.\n");
+        "images). For each engine: the highest-ranked plan of each way to multiply.\n");
   return result;
 }
 

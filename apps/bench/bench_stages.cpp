@@ -25,7 +25,7 @@ constexpr Column columns[] = {
 std::vector<SpectralEngine*> spectral_engines(const LayerBench& bench) {
   const std::vector<SpectralEngine*> engines = bench.spectral();
   if (engines.empty())
-    throw Error(ErrorKind::config, "no engine among these works by spectra, whose stages table5 shows");
+    throw Error(ErrorKind::config, "none of these engines computes FFT convolutions, whose stages table5 shows");
   return engines;
 }
 

@@ -221,7 +221,8 @@ BenchResult show(const BenchRequest& request, const std::vector<SweepShape>& sha
                join_names(engines), request.results.empty() ? "" : "; kept in " + join_names(request.results));
   const auto& [engine, against] = compared;
   if (engine.empty() || against.empty()) {
-    if (request.print) fmt::print("nothing to compare: that takes an engine by spectra and the vendor's\n");
+    if (request.print)
+      fmt::print("nothing to compare: a comparison needs an FFT convolution engine and the vendor's\n");
     return result;
   }
   const std::vector<Comparison> all = compare(rows, precision_in(results.conditions()), engine, against);

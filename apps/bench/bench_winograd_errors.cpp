@@ -94,8 +94,9 @@ BenchResult bench_winograd_errors(const BenchRequest& request) {
   if (request.print)
     fmt::print(
         "largest absolute error of an element, forward, one image\n{}\n"
-        "Input and filters are uniform in [-1, 1], as in the paper; every element is held to its sum in double. An\n"
-        "engine is shown by its first plan, which the rule would take. {}: {}.\n{}\n\n",
+        "Input and filters are uniform in [-1, 1], as in the paper; every element is compared with its sum in double. "
+        "An\n"
+        "engine is shown by its first plan, which `rule` would select. {}: {}.\n{}\n\n",
         table.text(), join_names(paper.columns), paper.source, paper.note);
   return result;
 }

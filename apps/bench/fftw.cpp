@@ -67,7 +67,7 @@ std::string Fftw::version() const {
 }
 
 std::unique_ptr<Fftw::Plan> Fftw::plan(const FftBatch& batch, bool inverse, float* planes, void* spectra) const {
-  require(batch.layout == BinLayout::plane_major, "FFTW is asked for plane-major spectra alone");
+  require(batch.layout == BinLayout::plane_major, "FFTW computes plane-major spectra only");
   const int size[] = {batch.height, batch.width}, count = static_cast<int>(batch.count);
   const int plane = batch.height * batch.width, bins = static_cast<int>(bins_of(batch));
   auto* const numbers = static_cast<Functions::Pair*>(spectra);

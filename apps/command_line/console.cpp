@@ -62,7 +62,7 @@ void Console::log(const std::string& text) {
 
 void Console::show(const std::string& text) {
   if (write(stderr, text) || std::exchange(told_no_terminal_, true)) return;
-  log(fmt::format("standard error cannot be written ({}): what it misses stands here", std::strerror(errno)));
+  log(fmt::format("standard error cannot be written ({}): missing lines are only in this log", std::strerror(errno)));
 }
 
 void Console::line(const std::string& text) {

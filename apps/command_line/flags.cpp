@@ -78,7 +78,7 @@ void declare_flags(CLI::App& app, unsigned groups) {
   }
   const auto ignore_count = [](std::int64_t) {};
   app.add_flag_function("-q,--quiet", ignore_count, "No header and no progress")->group(shared_group);
-  app.add_flag_function("-v,--verbose", ignore_count, "Tell more")->group(shared_group);
+  app.add_flag_function("-v,--verbose", ignore_count, "Print more")->group(shared_group);
 }
 
 void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb, Flags& flags) {

@@ -109,9 +109,9 @@ class RankProcesses {
     }
     if (first_ == nullptr) return 0;
     if (first_->was_killed())
-      print_error(fmt::format("rank {} of {} (process {}) was ended by signal {}, {}; that ended the others",
-                              first_->number, ranks_.size(), first_->process, WTERMSIG(first_->status),
-                              strsignal(WTERMSIG(first_->status))));
+      print_error(fmt::format(
+          "rank {} of {} (process {}) was terminated by signal {}, {}; the other ranks were stopped", first_->number,
+          ranks_.size(), first_->process, WTERMSIG(first_->status), strsignal(WTERMSIG(first_->status))));
     return first_->code();
   }
 

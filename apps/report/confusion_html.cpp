@@ -53,7 +53,7 @@ std::string headings(const std::vector<std::string>& classes) {
 }
 
 std::string matrix(const std::vector<std::string>& classes, const std::vector<Row>& rows, const Confusion& confusion) {
-  std::string html = "<p>Rows: what it is. Columns: what the network says.</p>\n";
+  std::string html = "<p>Rows: true class. Columns: predicted class.</p>\n";
   html += fmt::format("<div class=\"scroll\"><table class=\"matrix\" style=\"--classes:{}\">\n", classes.size());
   html += headings(classes);
   for (const Row& row : rows) {
@@ -81,8 +81,7 @@ std::string confused_pairs(const std::vector<std::string>& classes, const std::v
                       return a->second != b->second ? a->second > b->second : a->first < b->first;
                     });
   pairs.resize(shown);
-  std::string html =
-      "<table class=\"names\">\n" + html_row("th", {"what it is", "what the network says", "images", ""});
+  std::string html = "<table class=\"names\">\n" + html_row("th", {"true class", "predicted class", "images", ""});
   for (const auto* const cell : pairs) {
     const Row& row = rows[static_cast<std::size_t>(cell->first.first)];
     html += html_row("td", {classes[row.actual], classes[static_cast<std::size_t>(cell->first.second)],
@@ -109,7 +108,7 @@ std::string hardest_classes(const std::vector<std::string>& classes, std::vector
 std::string confusion_html(const std::vector<std::string>& classes, const Confusion& confusion) {
   const std::vector<Row> rows = rows_of(classes.size(), confusion);
   if (classes.size() <= most_classes_in_a_matrix) return matrix(classes, rows, confusion);
-  return "<div class=\"beside\">\n<div class=\"scroll\"><h3>Most often confused</h3>\n" +
+  return "<div class=\"columns\">\n<div class=\"scroll\"><h3>Most often confused</h3>\n" +
          confused_pairs(classes, rows, confusion) + "</div>\n<div class=\"scroll\"><h3>Least often known</h3>\n" +
          hardest_classes(classes, rows) + "</div>\n</div>\n";
 }

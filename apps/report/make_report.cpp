@@ -71,8 +71,8 @@ std::string wrong_caption(const EvalResult::Wrong& wrong, const std::vector<std:
                      class_name(classes, wrong.predicted), 100 * wrong.probability);
 }
 
-// Returns "cat 3%, dog 99%; said: bird 80%": the labels of an image, then labels predicted in addition. Shows at most
-// the first five of each.
+// Returns "cat 3%, dog 99%; predicted: bird 80%": the labels of an image, then labels predicted in addition. Shows at
+// most the first five of each.
 std::string labels_caption(const EvalResult::Scored& image, const std::vector<std::string>& classes) {
   constexpr std::size_t most_named = 5;
   const auto named = [&](std::vector<std::int64_t> labels) {
@@ -90,7 +90,8 @@ std::string labels_caption(const EvalResult::Scored& image, const std::vector<st
     if (image.probabilities[i] >= 0.5f && !std::binary_search(image.labels.begin(), image.labels.end(), label))
       said.push_back(label);
   }
-  return (image.labels.empty() ? "no label" : named(image.labels)) + (said.empty() ? "" : "; said: " + named(said));
+  return (image.labels.empty() ? "no label" : named(image.labels)) +
+         (said.empty() ? "" : "; predicted: " + named(said));
 }
 
 // Returns pictures of the dataset, scaled down for the report. Omits unreadable ones: the loader already reported them,

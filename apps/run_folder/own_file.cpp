@@ -31,7 +31,7 @@ int open_own_file(const std::string& path, int more_flags) {
   const bool known = fstat(file, &facts) == 0;
   if (known && S_ISREG(facts.st_mode) && facts.st_nlink <= 1) return file;
   close(file);
-  fail_to_write(path, known && S_ISREG(facts.st_mode) ? a_link : "it is no regular file");
+  fail_to_write(path, known && S_ISREG(facts.st_mode) ? a_link : "it is not a regular file");
 }
 
 std::unique_ptr<std::FILE, CloseFile> append_to_own_file(const std::string& path) {

@@ -71,7 +71,7 @@ void require_no_pipes(const std::string& folder) {
     std::error_code gone;
     const fs::file_status status = entry.status(gone);
     if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
-      throw Error(ErrorKind::data, "cannot use '" + printable(entry.path().string()) + "': it is no regular file");
+      throw Error(ErrorKind::data, "cannot use '" + printable(entry.path().string()) + "': it is not a regular file");
   }
 }
 

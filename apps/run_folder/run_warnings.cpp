@@ -50,7 +50,7 @@ std::string bytes_as_units(const Augment& augment) {
 std::string mean_of_means(const Config::Train& train, const Loss& loss) {
   if (train.accumulate == 1 || !loss.has_weighted_mean()) return "";
   return fmt::format(
-      "'class_weights' with 'accumulate': each of the {} batches of a step is divided by the weights of its own "
+      "'class_weights' with 'accumulate': each of the {} batches of a step is divided by the weights of its "
       "labels, "
       "which is not the mean of one batch of {} images",
       format_count(train.accumulate), format_count(train.accumulate * train.batch_size));

@@ -54,7 +54,7 @@ void read_all(const Dataset& data, const Augment& augment, const Experiment& exp
   const std::string count =
       fmt::format("{} of {} images cannot be used", format_count(loader.skipped()), format_count(data.size()));
   if (!experiment.config.data.skip_bad)
-    throw Error(ErrorKind::data, first + "\n  " + count + "; 'data.on_error: skip' goes on without such");
+    throw Error(ErrorKind::data, first + "\n  " + count + "; 'data.on_error: skip' skips them");
   if (print) fmt::print("  {}; they will be skipped. The first: {}\n", count, first);
 }
 

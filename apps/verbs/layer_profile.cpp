@@ -74,7 +74,7 @@ std::string LayerProfile::table() {
   for (const Line& line : lines)
     table.add({line.pass.layer->name(), line.pass.part, std::to_string(line.visits), fmt::format("{:.3f}", line.median),
                fmt::format("{:.1f} %", sum > 0 ? 100 * line.median / sum : 0)});
-  return fmt::format("per layer, timers around each pass of the training steps ({:.3f} ms in all):\n", sum) +
+  return fmt::format("per layer, timers around each pass of the training steps ({:.3f} ms in total):\n", sum) +
          table.text();
 }
 

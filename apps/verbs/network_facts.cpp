@@ -128,13 +128,13 @@ std::string weights_table(const TakenWeights& weights) {
   const auto is_taken = [](const TakenWeights::Layer& layer) { return layer.misfits.empty(); };
   for (auto layer = weights.layers.begin(); layer != weights.layers.end();) {
     if (!is_taken(*layer)) {
-      table.add({layer->name, "start anew", layer->misfits});
+      table.add({layer->name, "initialized", layer->misfits});
       ++layer;
       continue;
     }
     const auto end = std::find_if_not(layer, weights.layers.end(), is_taken);
     const bool several = end - layer > 1;
-    table.add({several ? join(layer->name, " ... ", (end - 1)->name) : layer->name, "taken",
+    table.add({several ? join(layer->name, " ... ", (end - 1)->name) : layer->name, "loaded",
                several ? format_count(end - layer, "layer") : "-"});
     layer = end;
   }

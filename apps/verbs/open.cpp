@@ -61,7 +61,7 @@ void refuse_to_overwrite_inputs(const Flags& flags, const Config& config) {
 void warn_where_passed_over(const std::string& device, const Flags& flags) {
   if (flags.verbosity < 0 || device != "auto" || parse_device(device).kind != Device::Kind::cpu) return;
   const std::string why = why_passed_over(look_at_gpu(0));
-  if (!why.empty()) tell(fmt::format("warning: device auto takes the CPU: {}\n", why));
+  if (!why.empty()) tell(fmt::format("warning: device auto selects the CPU: {}\n", why));
 }
 
 void tell_what_nobody_hears(ExperimentOptions& options) {
@@ -84,7 +84,7 @@ void prove_threads(int count) {
     while (static_cast<int>(threads.size()) + 1 < count) threads.emplace_back([&] { all_there.wait(); });
   } catch (const std::exception& error) {
     end_them();
-    throw Error(ErrorKind::device, fmt::format("cannot start {} threads for computing, only {}: {}; take fewer: "
+    throw Error(ErrorKind::device, fmt::format("cannot start {} threads for computing, only {}: {}; use fewer: "
                                                "threads, or --threads",
                                                count, threads.size() + 1, error.what()));
   }
@@ -210,8 +210,7 @@ void refuse_to_overwrite(const std::string& name, const std::string& output, con
   if (output.empty() || output == "-" || !fs::is_regular_file(output, not_there)) return;
   for (const std::string& input : inputs)
     if (fs::equivalent(output, input, not_there))
-      throw Error(ErrorKind::config,
-                  name + ": '" + printable(output) + "' is read here; results need a file of their own");
+      throw Error(ErrorKind::config, name + ": '" + printable(output) + "' is an input; write results to another file");
 }
 
 void write_results_file(const std::string& path, const std::string& text) {

@@ -27,7 +27,7 @@ th { font-weight: 600 } td:first-child, th:first-child { text-align: left; paddi
 .facts span { display: inline-block; margin-right: 2em; overflow-wrap: anywhere }
 pre { overflow-x: auto; padding: .8em; border: 1px solid var(--line); font-size: 13px; line-height: 1.4 }
 summary { cursor: pointer; margin-top: 1em }
-.scroll { overflow-x: auto } .beside { display: flex; flex-wrap: wrap; gap: 0 3em }
+.scroll { overflow-x: auto } .columns { display: flex; flex-wrap: wrap; gap: 0 3em }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(400px, 100%), 1fr)); gap: 1em }
 .charts svg { max-width: 480px; width: 100% }
 .matrix td { min-width: 1.6em; text-align: center; padding: .1em .25em }
@@ -84,7 +84,7 @@ std::string pictures(const std::vector<Report::Picture>& all, const char* kind) 
 }
 
 std::string rows_of_pictures(const std::vector<std::vector<Report::Picture>>& rows) {
-  std::string html = "<div class=\"beside\">\n";
+  std::string html = "<div class=\"columns\">\n";
   for (const std::vector<Report::Picture>& row : rows) html += pictures(row, "restored");
   return html + "</div>\n";
 }
@@ -111,7 +111,7 @@ std::string report_html(const Report& report) {
   if (!report.config.empty()) html += folded("config.yaml", report.config);
   html += section("Curves", "", charts(report.history));
   if (!report.mistakes.empty())
-    html += section("Surest mistakes", report.examined, pictures(report.mistakes, "mistakes"));
+    html += section("Most confident mistakes", report.examined, pictures(report.mistakes, "mistakes"));
   if (!report.worst.empty()) html += section("Worst images", report.examined, pictures(report.worst, "mistakes"));
   if (!report.restored.empty()) html += section("Made of images", report.examined, rows_of_pictures(report.restored));
   if (report.validation && report.validation->target == TargetKind::label)

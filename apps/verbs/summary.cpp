@@ -59,8 +59,7 @@ int summary(const Flags& flags, const std::string& file) {
              format_count(decayed_count(*model.net)));
   fmt::print("{}\n", memory_line(plan, config.train.batch_size));
   if (!unknown.empty())
-    fmt::print("planned by the rule, for nothing is measured yet: {}; 'twiddle tune' chooses their engines\n",
-               join_names(unknown));
+    fmt::print("planned by `rule`, not measured yet: {}; 'twiddle tune' selects their engines\n", join_names(unknown));
   return 0;
 }
 

@@ -83,7 +83,7 @@ void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
   }
   fmt::print(
       "per layer, a separate pass of {} iterations at batch {}; its timers wait for the device around each layer,\n"
-      "so the rows ({:.3f} ms in all) do not sum to the above. error: relative, against a sum in double.\n{}",
+      "so the rows ({:.3f} ms in total) do not sum to the above. error: relative, against a sum in double.\n{}",
       profiled_steps, batch, sum, table.text());
 }
 
@@ -139,9 +139,8 @@ nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std
 // Throws an Error if steps after the warm-up allocated memory or synchronized a GPU.
 void check_free_running(const IterationTimes& times) {
   if (times.allocations > 0 || times.waits > 0)
-    throw Error(join("the timed steps asked the driver for memory ", times.allocations,
-                     " times and waited for the device ", times.waits,
-                     " times: both should be 0, so a layer or an engine holds the device up"));
+    throw Error(join("timed steps allocated device memory ", times.allocations, " times and waited for the device ",
+                     times.waits, " times (expected 0): a layer or an engine stalls the device"));
 }
 
 std::string length_text(const TimeArguments& arguments) {

@@ -42,7 +42,7 @@ namespace {
 
 // Shows the table only if the file was made for another network.
 void show_weights(Console& console, const TakenWeights& weights, const std::string& file) {
-  console.line(fmt::format("weights  {}: {} of {} taken", printable(file),
+  console.line(fmt::format("weights  {}: {} of {} loaded", printable(file),
                            format_count(static_cast<std::int64_t>(weights.taken())),
                            format_count(std::ssize(weights.layers), "layer")));
   if (weights.taken() < weights.layers.size() || !weights.left.empty()) console.line(weights_table(weights));
@@ -217,13 +217,13 @@ int lead(Run& run, Trainer& trainer, const std::string& hosts) {
       console.line("changed since the run began: " + change);
   }
   if (trainer.stopped_early()) {
-    console.line(stopped_early_line(trainer) + ": nothing to do. To train on: --set train.early_stop=null");
+    console.line(stopped_early_line(trainer) + ": nothing to do. To continue: --set train.early_stop=null");
     write_results(flags, trainer, run_folder, read_history(run_folder), 0, false);
     return 0;
   }
   if (trainer.state().epoch >= config.train.epochs) {
     console.line(printable(
-        fmt::format("trained already: {}, asked for: {}: nothing to do. To train on: {} train --resume {} --epochs {}",
+        fmt::format("already trained: {}, requested: {}: nothing to do. To continue: {} train --resume {} --epochs {}",
                     format_count(trainer.state().epoch, "epoch"), format_count(config.train.epochs, "epoch"),
                     shell_word(flags.program), shell_word(run_folder), trainer.state().epoch + 10)));
     write_results(flags, trainer, run_folder, read_history(run_folder), 0, false);
@@ -328,7 +328,7 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
   verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all",
                   {.value = "N", .check = whole_number_between(0, 1000000000)});
   verb.add_flag("--overfit-batch", arguments->overfit_batch,
-                "Train on the first batch alone, again and again: its loss must fall");
+                "Train on the first batch only, repeatedly: its loss must fall");
   verb.add_flag("--no-graph", arguments->no_graph, "On a GPU, do not play steps from a CUDA graph");
   verb.add_flag("--profile", arguments->profile,
                 "Name layers to NVTX tools and print their times at the end; implies --no-graph");

@@ -55,7 +55,7 @@ std::string misfit(const std::string& path, std::int64_t bytes) {
   if (bytes > 0 && bytes % cifar100_record_bytes == 0)
     return join(format_count(bytes / cifar100_record_bytes, "record"), " of ", cifar100_record_bytes,
                 " bytes: this is CIFAR-100; ", download);
-  return join(bytes, " bytes are no whole number of CIFAR-10 records of ", record_bytes,
+  return join(bytes, " bytes are not a multiple of ", record_bytes, ", the size of a CIFAR-10 record",
               "; the file is truncated or of another kind");
 }
 

@@ -59,7 +59,7 @@ std::string resolve_path(const DatasetSite& site, const std::string& path) {
   if (beside_config == path) throw Error(ErrorKind::data, join("no such file or folder: '", shown(path), "'"));
   throw Error(ErrorKind::data,
               join("no such file or folder: '", shown(path), "' (looked for ", shown(beside_config.string()),
-                   ", beside the config file, and for ", shown(path), " from the current folder)"));
+                   ", next to the config file, and for ", shown(path), " from the current folder)"));
 }
 
 std::vector<std::string> resolve_paths(const DatasetSite& site, std::vector<std::string> paths) {

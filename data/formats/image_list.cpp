@@ -171,8 +171,8 @@ class ImageList : public Dataset {
       if (!label || *label < 0 || *label >= limit)
         throw Error(ErrorKind::data,
                     join(place_of(line), ": label '", shown(text),
-                         by_number ? "' is no number from 0 to 1,048,575, as the first line's is"
-                                   : join("' is none of the ", limit, " classes nor a number below ", limit)));
+                         by_number ? "' is not a number from 0 to 1,048,575, but the first line's label is"
+                                   : join("' is neither one of the ", limit, " classes nor a number below ", limit)));
       labels_.push_back(static_cast<std::int32_t>(*label));
       if (*label > largest) largest = *label, line_of_largest = line;
     }

@@ -48,7 +48,7 @@ std::optional<double> parse_double(const ConfigNode& node) {
 
 // Explains why a scalar that looks like a number is not one.
 std::string number_hint(const ConfigNode& node) {
-  if (node.kind == Kind::scalar && node.quoted) return "in quotes it is text: take the quotes away";
+  if (node.kind == Kind::scalar && node.quoted) return "in quotes it is a string: remove the quotes";
   if (node.kind == Kind::scalar && looks_octal(node) &&
       node.text.find_first_not_of("+-.0123456789") == std::string::npos)
     return "a leading zero could mean octal: write it without";
@@ -217,7 +217,7 @@ bool Params::flag(std::string_view key, bool fallback) {
 std::string Params::text(std::string_view key, std::optional<std::string> fallback) {
   const ConfigNode* node = value(key, !fallback);
   if (node != nullptr && node->kind == Kind::scalar) return node->text;
-  if (node != nullptr) expected(*node, key, "a text");
+  if (node != nullptr) expected(*node, key, "a string");
   if (node == nullptr && fallback) use_text(key, *fallback, !fallback->empty());
   return fallback.value_or("");
 }
@@ -315,13 +315,13 @@ std::vector<std::string> Params::texts(std::string_view key) {
   const ConfigNode* node = value(key, false);
   if (node == nullptr) return {};
   if (node->kind == Kind::scalar && !node->quoted && node->text.find(", ") != std::string::npos) {
-    expected(*node, key, "a list", "write [" + shown(node->text) + "], or put quotes around one text");
+    expected(*node, key, "a list", "write [" + shown(node->text) + "], or put quotes around one string");
     return {};
   }
   std::vector<std::string> values;
   for (const ConfigNode& item : node->kind == Kind::sequence ? node->items : std::vector<ConfigNode>{*node}) {
     if (item.kind != Kind::scalar) {
-      expected(item, key, "a text or a list of texts");
+      expected(item, key, "a string or a list of strings");
       return {};
     }
     values.push_back(item.text);

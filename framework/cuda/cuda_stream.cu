@@ -105,8 +105,8 @@ class CudaStream final : public Stream {
     std::size_t free = 0, total = 0;
     make_current(index_);
     check(cudaMemGetInfo(&free, &total));
-    throw OutOfMemory(join(error.what(), ". Of the device's ", format_bytes(total), ", ", format_bytes(free),
-                           " are free: what is neither is held by other programs"));
+    throw OutOfMemory(join(error.what(), ". The device has ", format_bytes(total), ", of which ", format_bytes(free),
+                           " are free; other programs hold the rest"));
   }
   MemoryUse memory() const override {
     MemoryUse use = pool_.use();

@@ -48,8 +48,8 @@ using RankFacts = std::tuple<std::string, std::string, int>;
 std::string facts_of_rank(const Device& device) {
   if (device.kind != Device::Kind::cuda)
     throw Error(ErrorKind::config,
-                "these ranks were to be joined on GPUs by NCCL, and the config asks for the CPU: "
-                "start them by MPI, and with --device cpu");
+                "NCCL joins ranks on GPUs only, but the config selects the CPU: "
+                "start them by MPI, with --device cpu");
   return pack(identity_of_gpu(device.index), host_name(), version_of_nccl());
 }
 
@@ -59,10 +59,9 @@ void refuse_two_on_one_gpu(const std::vector<RankFacts>& facts) {
     const auto& [gpu, host, version] = facts[rank];
     const auto [owner, is_new] = owners.emplace(gpu, rank);
     if (!is_new)
-      throw Error(ErrorKind::config,
-                  join("ranks ", owner->second, " and ", rank, " on ", host,
-                       " have the same GPU: start as many processes on a machine as it has GPUs, and leave the device "
-                       "to the program (--device cuda)"));
+      throw Error(ErrorKind::config, join("ranks ", owner->second, " and ", rank, " on ", host,
+                                          " have the same GPU: start one process per GPU, and leave the device "
+                                          "to the program (--device cuda)"));
   }
 }
 
@@ -86,7 +85,7 @@ void let_copies_all_gather() {
 // The default of containers is 64 MiB, too little for NCCL if GPUs cannot access each other directly.
 std::string advice_where_nccl_fails() {
   constexpr std::size_t enough = std::size_t(256) << 20;
-  std::string advice = "\n  NCCL_DEBUG=WARN has NCCL tell more";
+  std::string advice = "\n  set NCCL_DEBUG=WARN for more output";
   struct statvfs room {};
   if (statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_frsize < enough)
     advice += join("; /dev/shm has ", format_bytes(room.f_bavail * room.f_frsize),
@@ -227,7 +226,7 @@ class NcclRanks final : public Communicator {
       if (seconds > seconds_to_join)
         throw Error(ErrorKind::device,
                     join("NCCL has not joined the GPUs within ", seconds_to_join,
-                         " s\n  NCCL_SOCKET_IFNAME names the network to use, and NCCL_DEBUG=INFO has it tell more"));
+                         " s\n  Set NCCL_SOCKET_IFNAME to the network to use, and NCCL_DEBUG=INFO for more output"));
     }
     try {
       return joined.get();
@@ -237,7 +236,7 @@ class NcclRanks final : public Communicator {
   }
 
   NcclComm comm() const {
-    require(comm_ != nullptr, "ranks sum on a GPU that they have not been told of by use()");
+    require(comm_ != nullptr, "collective called before use(device)");
     return comm_;
   }
 

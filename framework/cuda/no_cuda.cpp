@@ -9,7 +9,7 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw Error(ErrorKind::device,
-              "device 'cuda' asked for, but this build has no CUDA side: build where the CUDA toolkit and a GPU are "
+              "device 'cuda' requested, but this build has no CUDA side: build where the CUDA toolkit and a GPU are "
               "found, or use --device cpu");
 }
 

@@ -103,7 +103,7 @@ Launch read_launch(const ReadVariable& variable) {
     Launch launch{number_of(family.rank, rank), number_of(family.size, size), 0, family.launcher, {}, {}};
     if (const char* const local = variable(family.local_rank)) launch.local_rank = number_of(family.local_rank, local);
     if (launch.rank >= launch.size)
-      throw Error(ErrorKind::config, join("the environment says rank ", rank, " of ", size, " (", family.rank, ", ",
+      throw Error(ErrorKind::config, join("the environment sets rank ", rank, " of ", size, " (", family.rank, ", ",
                                           family.size, "): the first rank is 0"));
     if (launch.size > 1) launch.meeting = meeting_of(launch, variable), launch.token = token_of(family, variable);
     return launch;

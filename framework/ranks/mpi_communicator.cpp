@@ -80,8 +80,8 @@ class MpiRanks final : public Communicator {
 
   void use(const Device& device) override {
     if (device.kind == Device::Kind::cpu) return;
-    throw Error(ErrorKind::config, join("MPI has joined these ranks, on CPUs alone, and the config asks for ",
-                                        to_string(device), ": start them with --device cpu"));
+    throw Error(ErrorKind::config, join("MPI joins ranks on CPUs only, but the config selects ", to_string(device),
+                                        ": start them with --device cpu"));
   }
 
   void all_reduce(Stream& stream, float* values, std::int64_t count) override {
@@ -136,7 +136,7 @@ class MpiRanks final : public Communicator {
 
  private:
   static void require_cpu(const Stream& stream) {
-    require(stream.device().kind == Device::Kind::cpu, "MPI sums on CPUs alone, not on ", to_string(stream.device()));
+    require(stream.device().kind == Device::Kind::cpu, "MPI sums on CPUs only, not on ", to_string(stream.device()));
   }
 
   int shard_of(const Stream& stream, std::int64_t count) const {

@@ -41,8 +41,8 @@ std::string missing_text(const RankLines& all, const Launch& launch, double pati
   std::string ranks;
   for (int rank = 1; rank < launch.size; ++rank)
     if (!all.life[static_cast<std::size_t>(rank - 1)].open()) ranks += join(ranks.empty() ? "" : ", ", rank);
-  return join("of ", launch.size, " ranks these have not come to ", to_string(launch.meeting), " within ", patience,
-              " s: ", ranks, "\n  Are they started, and can their machines reach this one at that port?");
+  return join("of ", launch.size, " ranks these did not connect to ", to_string(launch.meeting), " within ", patience,
+              " s: ", ranks, "\n  Check that they were started and that their hosts can reach this port");
 }
 
 // A connection that has not said yet which rank it is of.
@@ -131,10 +131,11 @@ void take_in(RankLines& all, const Launch& launch, const Hello& hello, Socket so
   Socket* const place =
       fits ? &line_of(all, static_cast<std::size_t>(hello.line))[static_cast<std::size_t>(hello.rank - 1)] : nullptr;
   if (place == nullptr || place->open())
-    throw Error(ErrorKind::device,
-                join("rank ", hello.rank, " of ", hello.size, place == nullptr ? " has" : " has a second time",
-                     " come to ", to_string(launch.meeting), ", where ", launch.size,
-                     " ranks meet: it belongs to another training.\n  Give each one a MASTER_PORT of its own"));
+    throw Error(
+        ErrorKind::device,
+        join("rank ", hello.rank, " of ", hello.size, place == nullptr ? " connected to " : " connected twice to ",
+             to_string(launch.meeting), ", which expects ", launch.size,
+             " ranks: it belongs to another training.\n  Give each training a different MASTER_PORT"));
   *place = std::move(socket);
 }
 

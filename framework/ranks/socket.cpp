@@ -130,17 +130,17 @@ Socket listen_at(const SocketPlace& place) {
     reason = errno;
     if (reason == EADDRINUSE) break;
   }
-  throw Error(ErrorKind::device, join("port ", place.port, " of this machine, where the ranks are to meet, ",
+  throw Error(ErrorKind::device, join("port ", place.port, " of this machine, where rank 0 waits for the other ranks, ",
                                       reason == EADDRINUSE ? "is in use" : "cannot be listened at", ": ",
-                                      std::strerror(reason), "\n  Another training may have it: give each one a ",
-                                      "MASTER_PORT of its own (the ranks meet at the port behind it)"));
+                                      std::strerror(reason), "\n  Another training may use it: give each training a ",
+                                      "different MASTER_PORT (rank 0 listens at the port after it)"));
 }
 
 std::optional<Socket> accept_within(const Socket& listener, double seconds) {
   if (!wait_for(listener, POLLIN, milliseconds_of(seconds))) return std::nullopt;
   Socket socket(accept4(listener.handle(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.open() && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-    throw Error(ErrorKind::device, join("a rank that has come cannot be let in: ", std::strerror(errno)));
+    throw Error(ErrorKind::device, join("cannot accept a rank's connection: ", std::strerror(errno)));
   if (!socket.open()) return std::nullopt;  // the client has disconnected
   return without_blocking(std::move(socket));
 }

@@ -197,7 +197,7 @@ RunState restore_checkpoint(const std::string& folder, Context& ctx, const Seque
   if (kind != optimizer.kind())
     throw Error(ErrorKind::data,
                 join(printable(path), ": holds the state of optimizer '", shown(kind), "', this run uses '",
-                     optimizer.kind(), "'. To go on with the weights alone: --weights ", model_file(folder)));
+                     optimizer.kind(), "'. To continue with the weights only: --weights ", model_file(folder)));
   std::vector<Tensor> values = fitting_values(ctx, net, checkpoint.model, model_file(folder));
   std::vector<Tensor> trained = trained_values(ctx, net, checkpoint.state, path);
   const auto optimizer_tensors = optimizer_state(ctx, net, checkpoint.state, path);

@@ -158,7 +158,7 @@ void CheckpointStore::prove_writable(const SavedBytes& bytes, std::int64_t saves
     throw Error(join("'", folder_, "': ", at_once, " checkpoints of ", format_bytes(bytes.checkpoint),
                      " at once and the best weights need ", format_bytes(static_cast<std::uint64_t>(needed)),
                      " more, only ", format_bytes(free_bytes),
-                     " are free. Make room, keep fewer (train.keep), or choose another place with --out"));
+                     " are free. Free space, keep fewer (train.keep), or choose another folder with --out"));
 }
 
 std::string CheckpointStore::save(Context& ctx, const Sequential& net, const SavedOptimizer& optimizer,
@@ -225,10 +225,9 @@ std::string newest_checkpoint(const std::string& path) {
   } catch (const Error& error) {
     const auto whole = std::find_if(names.rbegin(), names.rend(),
                                     [&folder](const auto& name) { return is_whole((folder / name).string()); });
-    if (whole == names.rend()) throw Error(ErrorKind::data, join(error.what(), "\n  no older checkpoint is whole"));
+    if (whole == names.rend()) throw Error(ErrorKind::data, join(error.what(), "\n  no older checkpoint is intact"));
     const std::string other = (folder / *whole).string();
-    throw Error(ErrorKind::data,
-                join(error.what(), "\n  ", other, " is whole and can be gone on from: --resume ", other));
+    throw Error(ErrorKind::data, join(error.what(), "\n  ", other, " is intact; to resume from it: --resume ", other));
   }
 }
 

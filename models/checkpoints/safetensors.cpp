@@ -120,7 +120,7 @@ class Reader {
   void read(std::uint64_t from, void* to, std::size_t count) {
     if (from > size_ || count > size_ - from || !file_.seekg(static_cast<std::streamoff>(from)) ||
         !file_.read(static_cast<char*>(to), static_cast<std::streamsize>(count)))
-      fail("damaged: cut short while it was read");
+      fail("damaged: truncated while it was read");
   }
 
  private:
@@ -244,7 +244,7 @@ ArraySource open_safetensors(const std::string& path) {
     reader.fail("not a safetensors file, or damaged: its header would take ", header_bytes, " bytes; at most ",
                 most_header_bytes, " are read");
   if (header_bytes > file_bytes - 8)
-    reader.fail("damaged: its header takes ", header_bytes, " bytes, file has ", file_bytes - 8, " (cut short)");
+    reader.fail("damaged: its header takes ", header_bytes, " bytes, file has ", file_bytes - 8, " (truncated)");
   std::string text(header_bytes, '\0');
   reader.read(8, text.data(), text.size());
 

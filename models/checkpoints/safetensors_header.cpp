@@ -200,7 +200,7 @@ void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std:
   for (const Entry& entry : header.entries) promised = std::max(promised, entry.end);
   if (promised > available)
     fail("header promises ", format_count(static_cast<std::int64_t>(std::min<std::uint64_t>(promised, INT64_MAX))),
-         " bytes of tensors, file has ", format_count(static_cast<std::int64_t>(available)), " (cut short)");
+         " bytes of tensors, file has ", format_count(static_cast<std::int64_t>(available)), " (truncated)");
 
   std::uint64_t position = 0;
   for (const Entry& entry : header.entries) {

@@ -69,7 +69,7 @@ void read_model(Params& root, Config& config) {
   } else if (layers->kind != Kind::sequence || layers->items.empty()) {
     // The errors of a list without any valid item are reported already.
     const bool told = layers->kind == Kind::sequence && !root.diagnostics().empty();
-    if (!told) model.error("layers", "'layers' must be a list of layers", "one a line, such as '- relu'");
+    if (!told) model.error("layers", "'layers' must be a list of layers", "one per line, such as '- relu'");
   } else {
     config.layers = *layers;
   }
@@ -106,7 +106,7 @@ ConvPolicy read_convolution(Params& root) {
 void refuse_measured(Params& root, const Config& config) {
   if (!config.deterministic) return;
   const std::string message = "'deterministic: true' excludes engines that are measured: two runs may choose otherwise";
-  const std::string hint = "take 'engine: rule' or an engine's name";
+  const std::string hint = "use 'engine: rule' or an engine's name";
   if (config.convolution.engine.starts_with("measured")) root.child("convolution").error("engine", message, hint);
   const std::function<void(const ConfigNode&)> look_at = [&](const ConfigNode& node) {
     const ConfigNode* engine = node.find("engine");

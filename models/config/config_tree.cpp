@@ -28,8 +28,8 @@ std::string read_text(const std::string& path) {
   const std::vector<std::uint8_t> bytes = read_first_bytes(path, largest_file + 1);
   const std::span first_bytes(bytes.data(), std::min(bytes.size(), bytes_of_kind));
   const std::string kind = kind_of_file(first_bytes, FileUse::dataset);
-  if (!kind.empty()) refuse("it is no config but " + kind);
-  if (bytes.size() > largest_file) refuse("it has more than 4 MiB: this is no config");
+  if (!kind.empty()) refuse("it is not a config but " + kind);
+  if (bytes.size() > largest_file) refuse("it has more than 4 MiB: this is not a config");
   return {bytes.begin(), bytes.end()};
 }
 

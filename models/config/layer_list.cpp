@@ -184,8 +184,8 @@ class Expander {
       name.text = counted(given->text, count);
       taken_.insert(name.text);
     } else if (given != nullptr) {
-      diagnostics_.add(name.place,
-                       "'name' must be made of letters, digits, '_' and '-', a letter first; '.' may stand between");
+      diagnostics_.add(
+          name.place, "'name' must be made of letters, digits, '_' and '-', a letter first; '.' is allowed in between");
     }
     std::erase_if(layer.value.entries, [](const ConfigNode::Entry& entry) { return entry.key == "name"; });
     return {"name", name.place, std::move(name)};

@@ -59,7 +59,7 @@ class Descent {
   }
 
   ConfigNode text_value(const std::string& text) {
-    if (!is_line_of_text(text)) fail("the value is no text: it holds control characters, or bytes that are not UTF-8");
+    if (!is_line_of_text(text)) fail("the value is not text: it holds control characters, or bytes that are not UTF-8");
     ConfigNode value = text_node(text, place_);
     value.quoted = true;
     return value;
@@ -68,7 +68,7 @@ class Descent {
   // To leave a value out by mistake would empty a whole section: null takes a key away.
   ConfigNode parse_value(const std::string& text) {
     if (text.find_first_not_of(" \t") == std::string::npos) {
-      fail("there is no value behind the '='", "such as --set train.epochs=3; KEY=null takes a key away");
+      fail("there is no value after the '='", "such as --set train.epochs=3; KEY=null removes a key");
       return {};
     }
     const std::size_t errors_before = diagnostics_.size();

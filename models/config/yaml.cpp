@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t deepest = 64, most_values = 100000;
 constexpr const char* no_aliases = "aliases ('*name') are not supported";
-constexpr const char* instead_of_alias = "write the value out, or put quotes around a text that begins with '*'";
+constexpr const char* instead_of_alias = "write the value out, or put quotes around a string that starts with '*'";
 
 // Thrown through the parser if continuing is pointless; the reason is in the diagnostics.
 struct Stop {};
@@ -86,7 +86,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1)
-      refuse(place(mark), "a second document in one file", "a config is one document: take the '---' away");
+      refuse(place(mark), "a second document in one file", "a config is one document: remove the '---'");
   }
   void OnDocumentEnd() override {}
 
@@ -164,11 +164,11 @@ class TreeBuilder : public YAML::EventHandler {
              "write the value out where it is needed; 'repeat:' repeats layers");
     if (!tag.empty() && tag != "?" && tag != "!")
       refuse(place(mark), "tags ('!" + shown(tag.substr(tag.find_last_of(":!") + 1)) + "') are not supported",
-             "put quotes around a text that begins with '!'");
+             "put quotes around a string that starts with '!'");
     ConfigNode node;
     node.kind = kind;
     node.place = place(mark);
-    if (++values_ > most_values) refuse(node.place, join("more than ", most_values, " values: this is no config"));
+    if (++values_ > most_values) refuse(node.place, join("more than ", most_values, " values: this is not a config"));
     return node;
   }
 
@@ -208,9 +208,9 @@ class TreeBuilder : public YAML::EventHandler {
 
   void add_key(Open& parent, const ConfigNode& node) const {
     if (node.kind != ConfigNode::Kind::scalar)
-      refuse(node.place, "a key must be a text", "put quotes around ${...} inside { } and [ ]");
+      refuse(node.place, "a key must be a string", "put quotes around ${...} inside { } and [ ]");
     if (node.text == "<<" && !node.quoted)
-      refuse(node.place, "merge keys ('<<') are not supported", "a file takes over another by 'base: FILE'");
+      refuse(node.place, "merge keys ('<<') are not supported", "a file includes another by 'base: FILE'");
     parent.has_key = true;
     parent.node.entries.push_back({node.text, node.place, {}});
   }
@@ -254,13 +254,13 @@ Explanation what_is_wrong_with(std::string_view line) {
   const std::size_t colon = text.find(':'), equals = text.find('='), brace = text.find_first_of("{[");
   const auto key_before = [&](std::size_t at) { return shown(without_blanks(text.substr(0, at))); };
   const auto value_after = [&](std::size_t at) { return shown(without_blanks(text.substr(at + 1))) + "'"; };
-  if (text.starts_with("//")) return {"this is no 'key: value'", "a comment begins with '#'"};
+  if (text.starts_with("//")) return {"this is not 'key: value'", "a comment begins with '#'"};
   if (text.size() > 1 && text[0] == '-' && text[1] != ' ' && text[1] != '-')
     return {"a '-' without a blank after it", "write '- " + value_after(0)};
   if (colon != text.npos && colon + 1 < text.size() && text[colon + 1] != ' ' && colon < brace)
     return {"a ':' without a blank after it", "write '" + key_before(colon) + ": " + value_after(colon)};
   if (equals != text.npos && equals < std::min(colon, brace))
-    return {"this is no 'key: value'", "write '" + key_before(equals) + ": " + value_after(equals)};
+    return {"this is not 'key: value'", "write '" + key_before(equals) + ": " + value_after(equals)};
   if (brace != text.npos && brace > 0 && text.find(": ") > brace && text[0] != '-')
     return {"a '{' or '[' without ': ' before it", "write '" + key_before(brace) + ": " + text[brace] + "...'"};
   if (colon == text.npos && text[0] != '-')
@@ -271,7 +271,7 @@ Explanation what_is_wrong_with(std::string_view line) {
 // A ':' that the parser did not expect: the cause is in its line, or in the line before. Moves the place there.
 Explanation explain_colon(const std::vector<std::string>& lines, Place& place) {
   const Explanation usual{"a ':' that belongs to no key",
-                          "check the indentation, and put quotes around a text that holds ': '"};
+                          "check the indentation, and put quotes around a string that contains ': '"};
   const int line = place.line - 1, before = content_before(lines, line);
   if (line < 0 || before < 0) return usual;
   const std::string& text = lines[static_cast<std::size_t>(line)];
@@ -291,7 +291,7 @@ Explanation explain_colon(const std::vector<std::string>& lines, Place& place) {
   }
   if (deeper && is_first_colon && text_before.find(": ") != text_before.npos) {
     place.column = static_cast<int>(indentation(text)) + 1;
-    return {"this line is indented further than the line before, which has a value already", "indent both alike"};
+    return {"this line is indented further than the line before, which has a value already", "indent both equally"};
   }
   if (const std::size_t brace = text.find(" {"); brace != text.npos && text.find(':') > brace) {
     place.column = static_cast<int>(brace) + 2;
@@ -319,7 +319,7 @@ Explanation explain_message(const std::string& message) {
     return {"this line fits neither the lines above nor a level below them", "check the indentation"};
   if (message == ErrorMsg::EOF_IN_SCALAR || message == ErrorMsg::DOC_IN_SCALAR)
     return {"a quote above is never closed"};
-  if (message == ErrorMsg::UNKNOWN_TOKEN) return {"a text cannot begin like this", "put quotes around it"};
+  if (message == ErrorMsg::UNKNOWN_TOKEN) return {"a string cannot start like this", "put quotes around it"};
   return {message};
 }
 

@@ -43,7 +43,7 @@ std::string in_quotes(const std::string_view whole) {
   while (!text.empty()) {
     const Character character = first_character(text);
     if (!character.is_utf8)
-      throw Error(ErrorKind::config, join("'", shown(whole), "' is no UTF-8, so that a YAML file cannot hold it: ",
+      throw Error(ErrorKind::config, join("'", shown(whole), "' is not UTF-8, so that a YAML file cannot hold it: ",
                                           "give the file or folder another name"));
     if (character.code == '"' || character.code == '\\')
       result += join("\\", character.bytes);

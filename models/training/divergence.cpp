@@ -26,7 +26,7 @@ std::string first_bad_value(Context& ctx, const Sequential& net, TrainStep& step
   return join("the images of step ", facts.step,
               " leave every layer's output finite: those of an earlier step, the labels or the loss itself");
 } catch (const Error& error) {  // the divergence matters more than running out of memory while locating it
-  return join("where it began cannot be told: ", error.what());
+  return join("cannot find where it began: ", error.what());
 }
 
 // Also empty if it cannot be determined.

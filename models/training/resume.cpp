@@ -17,9 +17,9 @@ void keep_limits(RunState& state, Trainer::Options& options) {
     refuse(
         join("the run was begun ",
              state.limit_batches > 0 ? join("with --limit-batches ", state.limit_batches) : "without --limit-batches",
-             " and goes on so; leave the flag out, or start a new run"));
+             " and continues that way; omit the flag, or start a new run"));
   if (options.overfit_batch && !state.overfit_batch)
-    refuse("the run was begun without --overfit-batch and goes on so; leave the flag out, or start a new run");
+    refuse("the run was begun without --overfit-batch and continues that way; omit the flag, or start a new run");
   options.limit_batches = state.limit_batches;
   options.overfit_batch = state.overfit_batch != 0;
 }
@@ -32,8 +32,8 @@ void take_up(RunState& state, const Config& config, Trainer::Options& options) {
   if (state.position < 0) state.position = state.batch * config.train.batch_size;
   // The order of an epoch's images is a function of the seed: with another one, some would come twice, some never.
   if (config.seed != state.random_seed && state.position > 0)
-    refuse(join("the epoch under way was begun with seed ", state.random_seed, ", its images come in that order; seed ",
-                config.seed, " can begin with an epoch: resume a checkpoint of an epoch's end, or keep the seed"));
+    refuse(join("cannot change the seed from ", state.random_seed, " to ", config.seed,
+                " within an epoch: it fixes the image order; resume a checkpoint of an epoch's end, or keep the seed"));
 }
 
 }  // namespace twiddle

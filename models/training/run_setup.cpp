@@ -36,8 +36,8 @@ std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ra
   if (batch % size != 0)
     throw Error(
         ErrorKind::config,
-        join("train.batch_size is the batch of all ranks together, and ", batch, " images cannot be shared evenly by ",
-             size, ": take ", std::max(batch / size, std::int64_t(1)) * size, " or ", (batch / size + 1) * size));
+        join("train.batch_size is the batch of all ranks together, and ", batch, " images cannot be split evenly over ",
+             size, " ranks: use ", std::max(batch / size, std::int64_t(1)) * size, " or ", (batch / size + 1) * size));
   return batch / size;
 }
 

@@ -101,7 +101,7 @@ TEST(CommandLine, KeepsPathsAndNamesVerbatim) {
   }
   const Finished run = run_program({"train", "models/digits.yaml", "--out", "lat\xe9", "--print-config"});
   EXPECT_EQ(run.code, 2);
-  EXPECT_NE(run.err.find("the value is no text"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("the value is not text"), std::string::npos) << run.err;
 }
 
 TEST(CommandLine, SetRequiresKeyAndValue) {

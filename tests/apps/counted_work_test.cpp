@@ -34,7 +34,7 @@ TEST(CountedWork, StopsOnSignal) {
   while (!interrupt.stop()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   try {
     work.at(2000);
-    ADD_FAILURE() << "went on";
+    ADD_FAILURE() << "did not stop";
   } catch (const Interrupted& interrupted) {
     EXPECT_STREQ(interrupted.what(), "stopped reading images: 2,000 of 3,000 were done");
   }

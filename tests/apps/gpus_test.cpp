@@ -63,7 +63,7 @@ TEST_F(RanksOnGpus, NameCheckpointIfRankIsKilled) {
   const std::string err = program.err();
   EXPECT_NE(err.find("rank 1 disconnected unexpectedly"), std::string::npos) << err;
   EXPECT_NE(err.find("last checkpoint: " + (folder(1) / "checkpoints" / "step-").string()), std::string::npos) << err;
-  EXPECT_NE(err.find("was ended by signal 9"), std::string::npos) << err;
+  EXPECT_NE(err.find("was terminated by signal 9"), std::string::npos) << err;
 }
 
 TEST_F(RanksOnGpus, SaveOnceOnCtrlC) {

@@ -112,7 +112,7 @@ TEST(Interrupt, SignalRequestsStop) {
 
 TEST(Interrupt, FailsIfThreadCannotStart) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "it needs the address space for itself";
+  GTEST_SKIP() << "it limits the address space";
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, which cannot reuse the stack of an earlier thread
   EXPECT_EXIT(make_without_room(), testing::ExitedWithCode(4), "cannot start a thread that waits for signals: ");

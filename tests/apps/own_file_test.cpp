@@ -48,9 +48,9 @@ TEST_F(OwnFile, RefusesLink) {
 
 TEST_F(OwnFile, RefusesPipeAndDevice) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_NE(refusal().find("it is no regular file"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("it is not a regular file"), std::string::npos) << refusal();
   path_ = "/dev/null";
-  EXPECT_NE(refusal().find("it is no regular file"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("it is not a regular file"), std::string::npos) << refusal();
 }
 
 // Files that another user may have put into a run folder.

@@ -21,7 +21,7 @@ class Pipes : public testing::Test {
     limited.insert(limited.end(), arguments.begin(), arguments.end());
     const Finished finished = run_program(limited, "/usr/bin/timeout");
     EXPECT_EQ(finished.code, code) << arguments.front() << ": " << finished.err;
-    EXPECT_NE(finished.err.find("it is no regular file"), std::string::npos) << arguments.front() << finished.err;
+    EXPECT_NE(finished.err.find("it is not a regular file"), std::string::npos) << arguments.front() << finished.err;
     EXPECT_NE(finished.err.find(pipe_), std::string::npos) << arguments.front() << finished.err;
   }
 

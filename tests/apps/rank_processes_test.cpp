@@ -45,7 +45,7 @@ TEST_F(RankProcesses3, ReturnCodeOfFirstFailure) {
 TEST_F(RankProcesses3, ReportKilledRank) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && kill -KILL $$; sleep 1; exit 1"), 128 + SIGKILL);
   EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
-  EXPECT_NE(told_.find("was ended by signal 9, Killed"), std::string::npos) << told_;
+  EXPECT_NE(told_.find("was terminated by signal 9, Killed"), std::string::npos) << told_;
 }
 
 // A killed process releases its GPU before its parent is notified, and others may exit in between.
@@ -98,10 +98,10 @@ TEST_F(RankProcesses3, ForwardEachSignalOnce) {
     kill(getppid(), SIGUSR1);
     _exit(0);
   }
-  EXPECT_EQ(run("trap 'echo heard >> $OUT.$TWIDDLE_RANK; exit 130' USR1; echo here > $OUT.$TWIDDLE_RANK; " + waits),
+  EXPECT_EQ(run("trap 'echo received >> $OUT.$TWIDDLE_RANK; exit 130' USR1; echo here > $OUT.$TWIDDLE_RANK; " + waits),
             130);
   waitpid(sender, nullptr, 0);
-  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(written(rank), "here\nheard\n");
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(written(rank), "here\nreceived\n");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace twiddle {
 namespace {
 
 TEST(SharedFacts, ReportDifferingLines) {
-  const std::string folder = "images: /a/folder/whose/name/is/longer/than/a/message/has/room/for/";
+  const std::string folder = "images: /a/folder/whose/name/is/longer/than/a/message/is/meant/for/";
   const std::vector<std::string> configs{"version: 1\n" + folder + "red", "version: 1\n" + folder + "blue",
                                          "version: 1\n" + folder + "red\n  seed: 2"};
   const auto message_of = [&](std::vector<std::string> texts) {
@@ -36,7 +36,7 @@ TEST(SharedFacts, ReportDifferingLines) {
             "the ranks cannot train together:"
             "\n  rank 1" +
                 on +
-                "'...essage/has/room/for/blue', on rank 0 '...essage/has/room/for/red'; take this"
+                "'...essage/is/meant/for/blue', on rank 0 '...essage/is/meant/for/red'; take this"
                 "\n  rank 2" +
                 on + "'seed: 2', on rank 0 'nothing'; take this");
 }
@@ -199,7 +199,7 @@ TEST_F(RanksWithTheirOwnImages, RefuseOtherImages) {
 TEST_F(RanksByMpi, ReportSharedErrorOnce) {
   const Finished uneven = run(on(3, digits({})));
   EXPECT_EQ(uneven.code, 2);
-  EXPECT_EQ(count(uneven.err, "32 images cannot be shared evenly by 3: take 30 or 33"), 1u) << uneven.err;
+  EXPECT_EQ(count(uneven.err, "32 images cannot be split evenly over 3 ranks: use 30 or 33"), 1u) << uneven.err;
 }
 
 const std::vector<std::string> endless{"--epochs", "100000", "--set", "train.checkpoint_every=20"};

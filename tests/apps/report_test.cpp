@@ -62,8 +62,8 @@ Report small_report() {
 TEST(Report, IsSelfContained) {
   const std::string html = report_html(small_report());
   expect_well_formed(html);
-  for (const char* part : {"<svg", "polyline", "data:image/png;base64,", "Confusion", "Surest mistakes", "conv1",
-                           "color-scheme: light dark", "Learning rate"})
+  for (const char* part : {"<svg", "polyline", "data:image/png;base64,", "Confusion", "Most confident mistakes",
+                           "conv1", "color-scheme: light dark", "Learning rate"})
     EXPECT_NE(html.find(part), std::string::npos) << part;
   for (const char* outside : {"http:", "https:", "<script", "<link", "url("})
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;

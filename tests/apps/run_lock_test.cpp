@@ -46,7 +46,7 @@ TEST(RunLock, DetectsRemovedFolder) {
   fs::remove_all(folder);
   try {
     lock.check_folder();
-    ADD_FAILURE() << "it is gone";
+    ADD_FAILURE() << "it was removed";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
   }

@@ -33,7 +33,7 @@ TEST(Threads, SpinBrieflyUnlessUserSetsOtherwise) {
 // Without this error, OpenMP's runtime would abort in the first computation.
 TEST(Threads, FailVerbsIfTheyCannotStart) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "it needs the address space for itself";
+  GTEST_SKIP() << "it limits the address space";
 #endif
   const fs::path folder = fresh_folder("threads");
   const std::string runs = (folder / "runs").string(), run = runs + "/digits-001";
@@ -60,7 +60,7 @@ TEST(Threads, FailVerbsIfTheyCannotStart) {
 
 TEST(Threads, PlanningVerbsStartNoThreads) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "it needs the address space for itself";
+  GTEST_SKIP() << "it limits the address space";
 #endif
   for (const char* const verb : {"check", "summary"}) {
     const Finished finished = run_shell(std::string("ulimit -v 1500000; exec \"$TWIDDLE\" ") + verb +

@@ -213,7 +213,7 @@ TEST_F(Train, DoesNothingIfEpochsAreDone) {
   const std::string before = read_text(run(1) / "config.yaml");
   const Finished again = run_program({"train", "--resume", run(1).string(), "--epochs", "1"});
   EXPECT_EQ(again.code, 0);
-  EXPECT_NE(again.err.find("trained already: 2 epochs, asked for: 1 epoch: nothing to do"), std::string::npos)
+  EXPECT_NE(again.err.find("already trained: 2 epochs, requested: 1 epoch: nothing to do"), std::string::npos)
       << again.err;
   EXPECT_EQ(read_text(run(1) / "config.yaml"), before);
 }
@@ -233,7 +233,7 @@ TEST_F(Train, FailedStartLeavesNoFolder) {
 
 TEST_F(Train, FailedThreadStartLeavesNoFolder) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "it needs the address space for itself";
+  GTEST_SKIP() << "it limits the address space";
 #endif
   for (const char* flag : {"--workers 256", "--threads 4000"}) {
     const Finished train = run_shell(std::string("ulimit -v 1500000; exec \"$TWIDDLE\" train models/digits.yaml ") +
@@ -262,7 +262,7 @@ TEST_F(Train, RefusesInputAsOutput) {
   for (const char* verb : {"train", "summary", "check", "time", "tune"}) {
     const Finished run = run_program({verb, config, "--json", config});
     EXPECT_EQ(run.code, 2) << verb;
-    EXPECT_NE(run.err.find("--json: '" + config + "' is read here"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("--json: '" + config + "' is an input"), std::string::npos) << run.err;
   }
   EXPECT_EQ(read_text(config), before);
 }
@@ -325,12 +325,12 @@ TEST_F(Train, ReportsLoadedAndSkippedWeights) {
   const Finished tuned = run_program(digits({"--epochs", "1", "--limit-batches", "1", "--weights", weights, "--set",
                                              "model.layers.conv2.filters=24", "--set", "train.freeze=conv1"}));
   ASSERT_EQ(tuned.code, 0) << tuned.err;
-  EXPECT_NE(tuned.err.find("weights  " + weights + ": 2 of 4 layers taken"), std::string::npos) << tuned.err;
+  EXPECT_NE(tuned.err.find("weights  " + weights + ": 2 of 4 layers loaded"), std::string::npos) << tuned.err;
   EXPECT_NE(tuned.err.find("'conv2.bias' is 32 in the file, 24 in the model"), std::string::npos) << tuned.err;
   EXPECT_NE(tuned.err.find("of them frozen"), std::string::npos) << tuned.err;
   const Finished whole = run_program(digits({"--epochs", "1", "--limit-batches", "1", "--weights", weights}));
-  EXPECT_NE(whole.err.find(": 4 of 4 layers taken"), std::string::npos) << whole.err;
-  EXPECT_EQ(whole.err.find("start anew"), std::string::npos) << whole.err;
+  EXPECT_NE(whole.err.find(": 4 of 4 layers loaded"), std::string::npos) << whole.err;
+  EXPECT_EQ(whole.err.find("initialized"), std::string::npos) << whole.err;
 }
 
 TEST_F(Train, EvaluatesRunFromAnyFolder) {

@@ -116,7 +116,7 @@ TEST(Tune, ReportsCacheThatCannotBeWritten) {
   EXPECT_NE(lost.out.find("not kept: cannot write '/proc/none/choices.txt': "), std::string::npos) << lost.out;
   const Finished mistake = run("models/digits.yaml", one_layer);
   EXPECT_EQ(mistake.code, 0) << mistake.err;
-  EXPECT_NE(mistake.out.find("not kept: 'models/digits.yaml' is no cache"), std::string::npos) << mistake.out;
+  EXPECT_NE(mistake.out.find("not kept: 'models/digits.yaml' is not a choice cache"), std::string::npos) << mistake.out;
   EXPECT_TRUE(std::filesystem::exists("models/digits.yaml"));
 }
 

@@ -238,12 +238,12 @@ TEST(Bench, RefusesUnknownArguments) {
       {{"table4", "--svg", "none.svg"}, "unknown flag '--svg'; see 'twiddle-bench table4 --help'"},
       {{"sweep", "--layers", "L1"}, "unknown flag '--layers'"},
       {{"table4", "--workspace-limit", "much"}, "found 'much'"},
-      {{"table5", "--engines", "gemm"}, "works by spectra"},
-      {{"products", "--engines", "gemm"}, "works by spectra"},
+      {{"table5", "--engines", "gemm"}, "computes FFT convolutions"},
+      {{"products", "--engines", "gemm"}, "computes FFT convolutions"},
       {{"table3", "--models", "nowhere"}, "no folder 'nowhere'"},
       {{"fft", "--parts", "3d"}, "unknown part '3d'"},
-      {{"fft", "--device", "cpu", "--parts", "2d,even"}, "part 'even' of fft takes a GPU; a CPU has 1d and 2d"},
-      {{"fft", "--device", "cpu", "--parts", "conv"}, "part 'conv' of fft takes a GPU"},
+      {{"fft", "--device", "cpu", "--parts", "2d,even"}, "part 'even' of fft needs a GPU; a CPU has 1d and 2d"},
+      {{"fft", "--device", "cpu", "--parts", "conv"}, "part 'conv' of fft needs a GPU"},
       {{"--epochs", "1", "table4"}, "unknown flag '--epochs'"},
       {{"mathieu", "--parts", "layer"}, "did you mean 'layers'?"}};
   for (const auto& [arguments, message] : mistakes) {

@@ -18,8 +18,8 @@ TEST(ImageFolder, ReadsSubfoldersAsClassesInOrder) {
   write_file(folder / "dog" / "a.Jpeg", small_jpeg());
   write_file(folder / "cat" / "deeper" / "c.png", png_of(1, 4, 5, 7));
   write_text(folder / "cat" / "notes.txt", "no image");
-  write_text(folder / "cat" / "._c.png", "what some systems leave behind");
-  write_text(folder / "readme.png", "beside the classes");
+  write_text(folder / "cat" / "._c.png", "a file that some systems create");
+  write_text(folder / "readme.png", "next to the classes");
   const auto data = open_folder(folder);
   EXPECT_EQ(data->classes(), (std::vector<std::string>{"cat", "dog"}));
   ASSERT_EQ(data->size(), 3);

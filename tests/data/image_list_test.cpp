@@ -44,7 +44,7 @@ TEST(ImageList, NamesTheBadLine) {
   EXPECT_NE(failure("a.png 1\nb.png 1O\n").find("list.txt:2: label '1O'"), std::string::npos);
   EXPECT_NE(failure("a.png -1\n").find("list.txt:1: label '-1'"), std::string::npos);
   EXPECT_NE(failure("a.png 4000000000\n").find("list.txt:1: label"), std::string::npos);
-  EXPECT_NE(failure("a.png 2\n", {{"classes", sequence({"dog", "cat"})}}).find("none of the 2 classes"),
+  EXPECT_NE(failure("a.png 2\n", {{"classes", sequence({"dog", "cat"})}}).find("neither one of the 2 classes"),
             std::string::npos);
   EXPECT_NE(failure(" \r\n\n").find("no line 'path label'"), std::string::npos);
   EXPECT_NE(failure(std::string("a\0.png 1", 8)).find("list.txt:1"), std::string::npos);

@@ -186,7 +186,7 @@ TEST(Loader, ReportsBadImageInOrder) {
     EXPECT_TRUE(loader.next(batch));
     EXPECT_TRUE(loader.next(batch));
     const std::string message = message_of(ErrorKind::data, [&] { loader.next(batch); });
-    EXPECT_EQ(message.rfind("number 13: cut short\n", 0), 0u) << message;
+    EXPECT_EQ(message.rfind("number 13: truncated\n", 0), 0u) << message;
     EXPECT_NE(message.find("image 14 of 20; set `on_error: skip`"), std::string::npos) << message;
   }
 }
@@ -213,7 +213,7 @@ TEST(Loader, SkipsCountsAndListsBadImages) {
   EXPECT_EQ(drain(loader, 1), seen);
   EXPECT_EQ(loader.skipped(), 5);
   EXPECT_EQ(loader.skipped_messages().size(), 5u);
-  EXPECT_EQ(loader.skipped_messages()[0], "number 1: cut short");
+  EXPECT_EQ(loader.skipped_messages()[0], "number 1: truncated");
 }
 
 TEST(Loader, PositionCountsBadImages) {
@@ -242,7 +242,7 @@ TEST(Loader, FailsIfNoImageIsReadable) {
   Loader loader(data, augment, {.batch_size = 2, .skip_bad = true});
   const std::string message = message_of(ErrorKind::data, [&] { drain(loader, 0); });
   EXPECT_NE(message.find("not one image could be read: all of numbers"), std::string::npos) << message;
-  EXPECT_NE(message.find("number 0: cut short"), std::string::npos) << message;
+  EXPECT_NE(message.find("number 0: truncated"), std::string::npos) << message;
 }
 
 // Looks like a GPU to a loader; copies finish at once.

@@ -20,7 +20,7 @@ class Numbers : public Dataset {
   std::int64_t size() const override { return count_; }
   const std::vector<std::string>& classes() const override { return classes_; }
   Target get(std::int64_t index, Image& image) const override {
-    if (bad_.count(index)) throw Error(ErrorKind::data, where(index) + ": cut short");
+    if (bad_.count(index)) throw Error(ErrorKind::data, where(index) + ": truncated");
     if (index == broken) throw std::runtime_error("out of luck");
     image = {1, 2, 3, Bytes(6, static_cast<std::uint8_t>(index))};
     return index == 10 ? label_of_ten : index % 10;

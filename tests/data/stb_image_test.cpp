@@ -236,7 +236,7 @@ TEST(ReadImage, RefusesPipesAndDevices) {
   const std::string pipe = (fresh_folder() / "pipe.png").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   for (const std::string& path : {pipe, std::string("/dev/zero")})
-    EXPECT_NE(message_of(ErrorKind::data, [&] { read_image(path, 3); }).find("it is no regular file"),
+    EXPECT_NE(message_of(ErrorKind::data, [&] { read_image(path, 3); }).find("it is not a regular file"),
               std::string::npos);
 }
 

@@ -326,7 +326,7 @@ TEST_P(PairProductTest, MeetsErrorLimitInHardRanges) {
     for (float& value : p.a) value *= 1e-30f;
     for (float& value : p.b) value *= 1e25f;
   });
-  expect_class("rows of B apart, and columns of A the other way", 2e-6, [&](Problem& p) {
+  expect_class("rows of B apart, and columns of A transposed", 2e-6, [&](Problem& p) {
     for (std::int64_t i = 0; i < p.k; ++i) {
       const float factor = far_apart();
       for (std::int64_t column = 0; column < p.n; ++column) p.b_at(i, column) *= factor;
@@ -347,7 +347,7 @@ TEST_P(PairProductTest, MeetsErrorLimitInHardRanges) {
   });
   expect_class("one number of A a million times larger", 2e-6, [&](Problem& p) { p.a_at(5, 7) *= 1e6f; });
   expect_class("one number of B a million times larger", 2e-6, [&](Problem& p) { p.b_at(7, 5) *= 1e6f; });
-  expect_class("a row of B a million times larger that meets zeros", 2e-6, [&](Problem& p) {
+  expect_class("a row of B a million times larger that is multiplied with zeros", 2e-6, [&](Problem& p) {
     for (std::int64_t column = 0; column < p.n; ++column) p.b_at(7, column) *= 1e6f;
     for (std::int64_t row = 0; row < p.m; ++row) p.a_at(row, 7) = 0;
   });

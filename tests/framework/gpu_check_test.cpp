@@ -26,28 +26,28 @@ TEST(GpuCheck, AcceptsUsableGpu) {
 TEST(GpuCheck, RequiresRecentDriver) {
   GpuFacts facts = good_gpu();
   facts.driver = 0;
-  EXPECT_EQ(why_unusable(facts), "device 'cuda' asked for, but this machine has no NVIDIA driver: use --device cpu");
+  EXPECT_EQ(why_unusable(facts), "device 'cuda' requested, but this machine has no NVIDIA driver: use --device cpu");
   facts.driver = 12080;
   EXPECT_EQ(why_unusable(facts),
-            "device 'cuda' asked for, but no usable GPU: the driver supports CUDA 12.8, this build needs 13.0\n"
+            "device 'cuda' requested, but no usable GPU: the driver supports CUDA 12.8, this build needs 13.0\n"
             "  Update the driver to 580 or later, build with CUDA 12 (./demo --clean), or use --device cpu.");
   facts.runtime = 14020;  // a version that does not exist yet
   EXPECT_EQ(why_unusable(facts),
-            "device 'cuda' asked for, but no usable GPU: the driver supports CUDA 12.8, this build needs 14.0\n"
+            "device 'cuda' requested, but no usable GPU: the driver supports CUDA 12.8, this build needs 14.0\n"
             "  Update the driver, build with CUDA 13 (./demo --clean), or use --device cpu.");
 }
 
 TEST(GpuCheck, RequiresExistingGpu) {
   GpuFacts facts = good_gpu();
   facts.index = 2;
-  EXPECT_EQ(why_unusable(facts), "device 'cuda:2' asked for, but this machine has 2 GPUs");
+  EXPECT_EQ(why_unusable(facts), "device 'cuda:2' requested, but this machine has 2 GPUs");
   facts.count = 1, facts.index = 1;
-  EXPECT_EQ(why_unusable(facts), "device 'cuda:1' asked for, but this machine has 1 GPU: cuda:0");
+  EXPECT_EQ(why_unusable(facts), "device 'cuda:1' requested, but this machine has 1 GPU: cuda:0");
   facts.count = 0;
-  EXPECT_EQ(why_unusable(facts), "device 'cuda' asked for, but no usable GPU: this machine has none. Use --device cpu");
+  EXPECT_EQ(why_unusable(facts), "device 'cuda' requested, but no usable GPU: this machine has none. Use --device cpu");
   facts.failure = "no CUDA-capable device is detected";
   EXPECT_EQ(why_unusable(facts),
-            "device 'cuda' asked for, but no usable GPU: no CUDA-capable device is detected. Use --device cpu");
+            "device 'cuda' requested, but no usable GPU: no CUDA-capable device is detected. Use --device cpu");
 }
 
 TEST(GpuCheck, RequiresCodeForGpu) {

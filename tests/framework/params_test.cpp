@@ -109,7 +109,7 @@ TEST_F(ParamsTest, WholeNumbersAreStrict) {
 TEST_F(ParamsTest, QuotedNumberIsString) {
   add("stride", scalar("2", true));
   params().integer("stride", 1, 1, 64);
-  EXPECT_NE(error().find("take the quotes away"), std::string::npos) << error();
+  EXPECT_NE(error().find("remove the quotes"), std::string::npos) << error();
 }
 
 TEST_F(ParamsTest, AcceptsUsualNumberFormats) {

@@ -107,7 +107,7 @@ std::string message_of(const Launch& launch, double seconds) {
 
 TEST(MeetingRanks, ReportMissingRanks) {
   const std::string message = message_of(launch_at(0, 3, free_port()), 0.1);
-  EXPECT_NE(message.find("have not come to 127.0.0.1:"), std::string::npos) << message;
+  EXPECT_NE(message.find("did not connect to 127.0.0.1:"), std::string::npos) << message;
   EXPECT_NE(message.find("within 0.1 s: 1, 2"), std::string::npos) << message;
 }
 
@@ -124,7 +124,7 @@ TEST(MeetingRanks, RefuseRankOfAnotherSize) {
   std::thread other([port] { message_of(launch_at(2, 4, port), 0.5); });
   const std::string message = message_of(launch_at(0, 2, port), patience);
   other.join();
-  EXPECT_NE(message.find("rank 2 of 4 has come to"), std::string::npos) << message;
+  EXPECT_NE(message.find("rank 2 of 4 connected to"), std::string::npos) << message;
 }
 
 Socket stranger_at(int port) {
@@ -138,7 +138,7 @@ TEST(MeetingRanks, IgnoreUnrelatedClient) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
   const Socket stranger = stranger_at(port);
-  const std::string text = "GET / HTTP/1.1\r\n\r\n and more than a rank says first";
+  const std::string text = "GET / HTTP/1.1\r\n\r\n longer than what a rank sends first";
   send_bytes(stranger, text.data(), text.size(), [] { return true; });
   EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
   rank_0.join();

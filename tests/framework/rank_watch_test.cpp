@@ -155,7 +155,7 @@ TEST_F(WatchedRanks, ContinueIfOneIsBusy) {
 
 TEST_F(WatchedRanks, ExitIfAdditionalCheckFails) {
   start(2, 30, [](int rank, RankWatch& watch) {
-    if (rank == 1) watch.also_ask([] { return "the network is gone"; });
+    if (rank == 1) watch.also_ask([] { return "the network is lost"; });
     return waits_for_ever();
   });
   EXPECT_EQ(end_of(1), 1);

@@ -35,7 +35,7 @@ TEST(Text, UnknownNameSuggestsEquivalentLayer) {
   EXPECT_EQ(unknown_name("layer", "ReflectionPad2d", {"pad"}),
             "there is no layer 'ReflectionPad2d': it is called 'pad', with 'mode: mirror'");
   EXPECT_EQ(unknown_name("layer", "softmax", {"relu"}),
-            "there is no layer 'softmax': leave it out: softmax comes by itself, with the loss");
+            "there is no layer 'softmax': leave it out: the loss includes softmax");
   EXPECT_EQ(unknown_name("layer", "relu6", {"relu"}), "there is no layer 'relu6' yet; known are: relu");
   EXPECT_EQ(nearest_name("lr", {"learning_rate", "out"}), "learning_rate");
   EXPECT_EQ(nearest_name("cifar100", {"cifar10"}), std::nullopt);

@@ -110,7 +110,7 @@ TEST_P(EveryDevice, BatchNormMatchesDoubleInEveryKernel) {
       SCOPED_TRACE(testing::Message() << to_string(shape) << (kind.sum ? " sum" : "") << (kind.relu ? " relu" : ""));
       const Outputs once = train(GetParam(), shape, kind, in);
       expect_equal(once, in_double(shape, kind, in, once.y));
-      EXPECT_TRUE(once == train(GetParam(), shape, kind, in)) << "other bits the second time";
+      EXPECT_TRUE(once == train(GetParam(), shape, kind, in)) << "results differ the second time";
     }
   }
 }

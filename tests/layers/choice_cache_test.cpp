@@ -90,7 +90,7 @@ TEST(ChoiceCache, SurvivesAnyDamage) {
 
 TEST(ChoiceCache, DoesNotReplaceOtherFiles) {
   const std::string path = fresh_path("letter");
-  std::ofstream(path) << "somebody's letter\n";
+  std::ofstream(path) << "another file\n";
   std::ofstream(path + ".old") << "an older one\n";
   const std::string pipe = fresh_path("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -104,15 +104,15 @@ TEST(ChoiceCache, DoesNotReplaceOtherFiles) {
   };
   for (const bool storing : {false, true}) {
     EXPECT_EQ(failure(path, storing), "'" + path +
-                                          "' is no cache of Twiddle's: its first line must begin with "
+                                          "' is not a choice cache of Twiddle: its first line must start with "
                                           "'# twiddle convolution choices '. It is left as it is; delete it or name "
                                           "another file");
     EXPECT_NE(failure(testing::TempDir(), storing), "") << "a folder";
     EXPECT_NE(failure("/dev/null", storing), "");
     EXPECT_NE(failure("/dev/zero", storing), "") << "a line that never ends";
-    EXPECT_NE(failure(pipe, storing), "") << "a pipe that nobody writes to";
+    EXPECT_NE(failure(pipe, storing), "") << "a pipe without a writer";
   }
-  EXPECT_EQ(contents(path), "somebody's letter\n");
+  EXPECT_EQ(contents(path), "another file\n");
   EXPECT_EQ(contents(path + ".old"), "an older one\n");
   std::filesystem::remove(path + ".old");
 }

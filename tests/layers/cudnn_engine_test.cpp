@@ -154,7 +154,7 @@ TEST_F(CudnnEngine, RunsUncheckedIfMemoryIsShort) {
   stream().release_unused();
   std::shared_ptr<void> others = stream().allocate(stream().memory().free - left);
   const ConvTuner::Choice& choice = tuner.choose(*ctx, problem, ConvPass::forward);
-  EXPECT_NE(choice.reason.find("no room"), std::string::npos) << choice.reason;
+  EXPECT_NE(choice.reason.find("not enough memory"), std::string::npos) << choice.reason;
 }
 
 }  // namespace twiddle

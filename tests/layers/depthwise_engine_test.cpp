@@ -71,7 +71,7 @@ TEST_P(EveryDevice, DepthwiseRejectsDenseAndGroupedProblems) {
 }
 
 TEST_P(EveryDevice, DepthwiseRulePrefersFftForLongRows) {
-  if (GetParam().kind == Device::Kind::cpu) GTEST_SKIP() << "the rule of a CPU has tests of its own";
+  if (GetParam().kind == Device::Kind::cpu) GTEST_SKIP() << "the CPU heuristic has separate tests";
   ConvTuner tuner(make_conv_engines(GetParam()), {.engine = "rule"});
   const auto engine_of = [&](const char* problem) {
     return tuner.expected(conv_problem(problem), ConvPass::forward)->facts().engine;

@@ -31,7 +31,9 @@ class CountingStream final : public ForwardingStream {
 class FailingStream final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;
-  void gemm(const Gemm&, const float*, const float*, float*) override { throw OutOfMemory("no room for a product"); }
+  void gemm(const Gemm&, const float*, const float*, float*) override {
+    throw OutOfMemory("not enough memory for a product");
+  }
 };
 
 class GemmEngine : public testing::Test {

@@ -116,7 +116,7 @@ TEST_P(ImplicitGemm, FusesBiasAndRelu) {
 }
 
 TEST_P(ImplicitGemm, FusesBackwardOfReluAndBias) {
-  if (is_shifts(GetParam())) GTEST_SKIP() << "this plan leaves it to a pass of its own";
+  if (is_shifts(GetParam())) GTEST_SKIP() << "this plan runs it as a separate pass";
   for (const ConvProblem& problem : problems(GetParam())) {
     Stream& stream = *ctx_->stream;
     ConvOperands operands = random_operands(stream, problem, ConvPass::backward_weight);

@@ -216,7 +216,7 @@ TEST(SoftmaxLoss, NamesInvalidLabel) {
   for (const std::int32_t label : {-1, 3, 1 << 30}) {
     try {
       Loss({}, {2, 3}, {0, 0, 0, 0, 0, 0}, {0, label});
-      FAIL() << "label " << label << " was taken";
+      FAIL() << "label " << label << " was accepted";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::data);
       EXPECT_NE(std::string(error.what()).find(join("label ", label)), std::string::npos) << error.what();

@@ -87,7 +87,7 @@ TEST(Checkpoint, DamagedFileLeavesNetworkUnchanged) {
     cut_short(folder + file);
     SmallRun other;
     other.set(3);
-    expect_within("cut short", error_of([&] { restore_checkpoint(folder, other.ctx, other.net, other.optimizer); }));
+    expect_within("truncated", error_of([&] { restore_checkpoint(folder, other.ctx, other.net, other.optimizer); }));
     EXPECT_TRUE(other.all_are(3));
   }
 }
@@ -244,7 +244,7 @@ TEST(CheckpointStore, ChecksThatItCanWrite) {
   const std::string path = fresh_path("store_probe");
   CheckpointStore(path, 1).prove_writable({1000, 1000}, 1);
   EXPECT_TRUE(fs::is_empty(path + "/checkpoints"));
-  expect_within("are free. Make room", error_of([&] { CheckpointStore(path, 1).prove_writable({SIZE_MAX, 1}, 1); }));
+  expect_within("are free. Free space", error_of([&] { CheckpointStore(path, 1).prove_writable({SIZE_MAX, 1}, 1); }));
 
   const std::string file = fresh_path("store_probe_file");
   std::ofstream(file) << "in the way";
@@ -301,10 +301,10 @@ TEST(NewestCheckpoint, SuggestsOlderIntactCheckpoint) {
   for (const std::string& given : {path, second}) {
     const std::string message = error_of([&] { newest_checkpoint(given); });
     expect_within(second + "/model.safetensors: damaged: header promises", message);
-    expect_within("\n  " + first + " is whole and can be gone on from: --resume " + first, message);
+    expect_within("\n  " + first + " is intact; to resume from it: --resume " + first, message);
   }
   cut_short(first + "/state.safetensors");
-  expect_within("no older checkpoint is whole", error_of([&] { newest_checkpoint(path); }));
+  expect_within("no older checkpoint is intact", error_of([&] { newest_checkpoint(path); }));
 }
 
 TEST(NewestCheckpoint, ExplainsWhatResumeAccepts) {

@@ -156,7 +156,7 @@ TEST(ConfigErrors, RequireScoresAsOutput) {
   EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 3}\n    - relu\n"),
             "a.yaml:6:7: error: the network must end in a row of scores, one per class, but 'relu1' gives 10x6x6\n"
             "    6 |     - relu\n"
-            "      |       ^~~~ end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss\n"
+            "      |       ^~~~ end with '- linear: {outputs: CLASSES}'; the loss includes softmax\n"
             "1 error; nothing was run.");
   EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 8}\n"), "");  // 10x1x1
   EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 3}\n    - global_avg_pool\n"), "");
@@ -221,8 +221,8 @@ TEST(ConfigErrors, SuggestLayersOfOtherFrameworks) {
   const auto holds = [&](const std::string& layer, const std::string& part) {
     return with_last(layer).find(part) != std::string::npos;
   };
-  EXPECT_TRUE(holds("softmax", "there is no layer 'softmax': leave it out: softmax comes by itself, with the loss"));
-  EXPECT_TRUE(holds("LogSoftmax", "softmax comes by itself"));
+  EXPECT_TRUE(holds("softmax", "there is no layer 'softmax': leave it out: the loss includes softmax"));
+  EXPECT_TRUE(holds("LogSoftmax", "the loss includes softmax"));
   EXPECT_TRUE(holds("add", "there is no layer 'add': paths are joined by 'residual: "));
   EXPECT_TRUE(holds("concat: {axis: 1}", "'parallel: {join: concat, paths: [...]}'"));
   EXPECT_TRUE(holds("mish", "unknown layer 'mish'; known are: "));

@@ -52,8 +52,8 @@ TEST_F(ConfigTree, ReportsUnreadableFiles) {
   EXPECT_TRUE(holds(file_complaint(write("empty.yaml", "")), "the config is empty"));
   EXPECT_TRUE(holds(file_complaint(write("big.yaml", std::string((4u << 20) + 1, '#'))), "more than 4 MiB"));
   EXPECT_TRUE(holds(file_complaint(write("pointer.yaml", "version https://git-lfs.github.com/spec/v1\n")),
-                    "it is no config but a git-lfs pointer; run `git lfs pull`"));
-  EXPECT_TRUE(holds(file_complaint("/dev/zero"), "it is no regular file"));
+                    "it is not a config but a git-lfs pointer; run `git lfs pull`"));
+  EXPECT_TRUE(holds(file_complaint("/dev/zero"), "it is not a regular file"));
 }
 
 TEST_F(ConfigTree, MergesBaseFile) {

@@ -138,7 +138,7 @@ TEST(Evaluate, NamesImageWithInvalidLabel) {
     for (const std::int64_t classes : {4, 6}) {  // of the data; the model has 4
       try {
         evaluate_on(two, Labelled(classes, {0, 3, label, 1}));
-        FAIL() << "label " << label << " was taken";
+        FAIL() << "label " << label << " was accepted";
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::data);
         EXPECT_NE(std::string(error.what()).find("image 2 of the dataset has the label"), std::string::npos)

@@ -90,7 +90,7 @@ TEST(LossConfig, ReportsInvalidOptions) {
   EXPECT_NE(complaint_about(scores_with("loss: {cross_entropy: {class_weights: [1, 2, 0]}}")).find("must be above 0"),
             std::string::npos);
   EXPECT_NE(complaint_about(scores_with("label_smoothing: 0.1, loss: {cross_entropy: {label_smoothing: 0.1}}"))
-                .find("stands in 'train' and in its 'loss'"),
+                .find("is set in 'train' and in its 'loss'"),
             std::string::npos);
   EXPECT_NE(complaint_about(image_with("label_smoothing: 0.1, loss: mean_squared_error")).find("label_smoothing"),
             std::string::npos);

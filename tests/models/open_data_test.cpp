@@ -115,7 +115,7 @@ TEST(OpenData, ReportsAllMissingFiles) {
       "no/d.gz}\n");
   try {
     open_data(experiment);
-    FAIL() << "opened what is not there";
+    FAIL() << "opened missing files";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
     for (const std::string file : {"no/a.gz", "no/b.gz", "no/c.gz", "no/d.gz"})

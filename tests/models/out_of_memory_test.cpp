@@ -17,7 +17,7 @@ class FullStream final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;
   std::shared_ptr<void> allocate(std::size_t bytes) override {
-    throw OutOfMemory(join("out of memory: ", bytes, " bytes asked for"));
+    throw OutOfMemory(join("out of memory: ", bytes, " bytes requested"));
   }
 };
 
@@ -106,7 +106,7 @@ TEST(OutOfMemory, DoesNotHideDivergenceError) {
     FAIL() << "inputs of 1e38 went well";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged) << error.what();
-    EXPECT_NE(std::string(error.what()).find("where it began cannot be told: "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("cannot find where it began: "), std::string::npos) << error.what();
   }
 }
 

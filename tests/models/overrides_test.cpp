@@ -115,8 +115,8 @@ TEST(Overrides, NameInvalidOverride) {
                     "nested more than 32 levels deep"));
   EXPECT_TRUE(holds(with("base", "x.yaml"), "'base' cannot be set"));
   EXPECT_TRUE(holds(with("model", "null"), "missing key 'model'"));
-  EXPECT_TRUE(holds(with("train", ""), "--set train=: error: there is no value behind the '='"));
-  EXPECT_TRUE(holds(with("train.epochs", " "), "there is no value behind the '='"));
+  EXPECT_TRUE(holds(with("train", ""), "--set train=: error: there is no value after the '='"));
+  EXPECT_TRUE(holds(with("train.epochs", " "), "there is no value after the '='"));
 }
 
 }  // namespace

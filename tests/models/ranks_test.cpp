@@ -378,7 +378,7 @@ TEST(Ranks, ReportRankThatWaitsForImages) {
 }
 
 TEST(Ranks, RefuseBatchNotDivisibleByRanks) {
-  EXPECT_NE(message_of(3, {}).find("20 images cannot be shared evenly by 3: take 18 or 21"), std::string::npos);
+  EXPECT_NE(message_of(3, {}).find("20 images cannot be split evenly over 3 ranks: use 18 or 21"), std::string::npos);
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ TEST(SafeTensors, RefusesEveryTruncation) {
   for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_TRUE(refusal(whole.substr(0, size))) << size;
   EXPECT_TRUE(refusal(whole + '\0'));
   const std::string message = refusal(whole.substr(0, whole.size() - 4)).value();
-  EXPECT_NE(message.find("damaged: header promises 36 bytes of tensors, file has 32 (cut short)"), std::string::npos)
+  EXPECT_NE(message.find("damaged: header promises 36 bytes of tensors, file has 32 (truncated)"), std::string::npos)
       << message;
 }
 
@@ -282,7 +282,7 @@ TEST(SafeTensors, RefusesHugeHeaderLengths) {
     EXPECT_NE(message.find("header would take"), std::string::npos) << message;
   }
   const std::uint64_t length = 16 << 20;
-  EXPECT_NE(refusal(std::string(reinterpret_cast<const char*>(&length), 8) + "{}")->find("cut short"),
+  EXPECT_NE(refusal(std::string(reinterpret_cast<const char*>(&length), 8) + "{}")->find("truncated"),
             std::string::npos);
 }
 

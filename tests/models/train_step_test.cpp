@@ -150,7 +150,7 @@ class FailingRank final : public ThreadRank {
  public:
   explicit FailingRank(CapturingStream& stream) : ThreadRank(std::make_shared<Meeting>(1), 0, 1), stream_(stream) {}
   void all_reduce(Stream& stream, float* values, std::int64_t count) override {
-    if (std::exchange(stream_.captures, false)) throw RanksFailed("the network is gone");
+    if (std::exchange(stream_.captures, false)) throw RanksFailed("the network is lost");
     ThreadRank::all_reduce(stream, values, count);
   }
 

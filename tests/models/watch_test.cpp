@@ -91,7 +91,7 @@ TEST(Watch, BestEpochIgnoresMinDelta) {
   const Watch by_loss(every_metric(), train);
   by_loss.take_up(state);
   scores.loss = 3;
-  EXPECT_TRUE(by_loss.take(4, scores, state)) << "a share of images is no loss to compare with";
+  EXPECT_TRUE(by_loss.take(4, scores, state)) << "a fraction of images is not a loss";
 }
 
 TEST(Watch, StopsRunAndItsResume) {

@@ -80,7 +80,7 @@ TEST(WeightAverage, IsSavedInCheckpoint) {
   load_weights(folder + "/model.safetensors", evaluated.ctx, evaluated.net);
   EXPECT_EQ(first_of(evaluated), 3);
   restore_checkpoint(folder, without.ctx, without.net, without.optimizer);
-  EXPECT_EQ(first_of(without), 6) << "a run that keeps no average goes on with the weights";
+  EXPECT_EQ(first_of(without), 6) << "a run without averages continues with the weights";
   restore_checkpoint(folder, restored.run.ctx, restored.run.net, restored.run.optimizer, &restored.average);
   EXPECT_EQ(first_of(restored.run), 6);
   const AveragedWeights in_place(&restored.average);

@@ -42,7 +42,7 @@ TEST(Weights, RefuseNonFiniteValues) {
   run.set(1);
   try {
     load_weights(path, run.ctx, run.net);
-    FAIL() << "weights of NaN were taken";
+    FAIL() << "weights of NaN were accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
     EXPECT_EQ(error.what(), path +
@@ -95,7 +95,7 @@ TEST(Weights, LoadLayerByLayer) {
   const auto first_of = [&](std::size_t i) {
     return wider.net.parameters()[i]->variable.value().to_vector(*wider.ctx.stream)[0];
   };
-  EXPECT_EQ(first_of(1), 1) << "of a layer that does not fit nothing is taken, though the bias would fit";
+  EXPECT_EQ(first_of(1), 1) << "a layer that does not fit is not loaded, even if its bias would fit";
   EXPECT_EQ(first_of(2), 5);
 }
 
@@ -125,7 +125,7 @@ TEST(Weights, RefuseUnrelatedNetwork) {
   run.set(1);
   try {
     take_weights(path, run.ctx, run.net);
-    FAIL() << "weights of another network were taken";
+    FAIL() << "weights of another network were accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
     EXPECT_EQ(error.what(), path +

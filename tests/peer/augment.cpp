@@ -22,7 +22,7 @@ namespace {
 constexpr const char* usage =
     "twiddle_augment IMAGES RESULTS OPERATION=NUMBER,... ...\n"
     "IMAGES has `images`, whole numbers from 0 to 255 as F32 (images, channels, height, width); RESULTS has what each\n"
-    "operation makes of them under its text, and beside it the targets' shares, `TEXT.shares`, where it mixes images.";
+    "operation makes of them under its text, and next to it the targets' shares, `TEXT.shares`, where it mixes images.";
 
 using Numbers = std::vector<double>;
 

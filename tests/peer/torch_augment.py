@@ -38,7 +38,7 @@ MAGNITUDES = [1, 5, 9, 14, 22, 30]
 class Table:
     def __init__(self):
         self.missed = []
-        print("| ours beside torchvision's | compared | different | by more than 1 | largest difference |")
+        print("| ours compared with torchvision's | compared | different | by more than 1 | largest difference |")
         print("| --- | ---: | ---: | ---: | ---: |")
 
     def row(self, name, tally, ok):
@@ -131,7 +131,7 @@ def rand_augment(table, program):
                 unmatched.add(torch.tensor(each.far), torch.tensor(0))
     for operation, tally in tallies.items():
         table.row(f"rand_augment: {operation}, magnitudes {MAGNITUDES[0]} to {MAGNITUDES[-1]}", tally, tally.bytes_agree())
-    table.row("rand_augment: far bytes of our results beside the nearest of these", unmatched, unmatched.largest <= 50)
+    table.row("rand_augment: far bytes of our results compared with the nearest of these", unmatched, unmatched.largest <= 50)
 
 
 def box_of(erased):

@@ -104,7 +104,7 @@ def initialize(net, seed):
 
 
 class Switched:
-    """The forward pass of a net where given outputs of its ReLUs tell what passes them, and what the max pooling after them."""
+    """The forward pass of a net where given outputs of its ReLUs determine what passes them, and what the max pooling after them."""
 
     def __init__(self, net, outputs):
         self.net, self.outputs, self.differing, self.total = net, outputs, 0, 0
@@ -180,7 +180,7 @@ def compare(ours, torch32, torch64, switched64, differing_choices):
         print(f"{name}: ours is within the bound of float64, PyTorch's float32 is not")
     # Written so that a NaN fails.
     same, kink = worst_to_torch <= TENSOR_BOUND, worst_switched <= TENSOR_BOUND and differing_choices > 0
-    verdict = "ok" if same else "ok but for kinks" if kink else "MISSED"
+    verdict = "ok" if same else "ok except for kinks" if kink else "MISSED"
     print(f"worst relative L2 against PyTorch {worst_to_torch:.2e}, against float64 with our choices {worst_switched:.2e}, "
           f"bound {TENSOR_BOUND:.0e}: {verdict}\n")
     return same or kink

@@ -9,7 +9,7 @@ is computed in float64 as well: gradients must be as near to it as PyTorch's flo
 twice as far: networks of many batch norms part by more than 1e-3 in 20 steps by rounding alone, PyTorch in one layout from PyTorch
 in another. Where rounding decides a ReLU or a maximum otherwise, in one program or the other, gradients move by 1e-3 or more. Such
 a choice is one of some weights and images, and an error one of all; so a file that misses a bound is tried with another seed, three
-times at most. torch_numerics.py, which is for chains of layers, tells the choices themselves from errors. Exit code 1 where a file
+times at most. torch_numerics.py, which is for chains of layers, separates these choices from errors. Exit code 1 where a file
 misses a bound each time.
 """
 import argparse

@@ -11,7 +11,7 @@ namespace twiddle {
 namespace {
 
 void sum_directly(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
-  require(stream.device().kind == Device::Kind::cpu, "the engine 'direct' works on the CPU alone");
+  require(stream.device().kind == Device::Kind::cpu, "the engine 'direct' runs on the CPU only");
   const float* const bias = read_if_defined(operands.bias);
   const auto [x, w, y, result] = arrays_of(pass, operands);
   const std::int64_t count = result_of(pass, operands).size();

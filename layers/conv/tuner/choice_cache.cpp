@@ -173,7 +173,7 @@ std::size_t ChoiceCache::read() {
   const bool empty = is_file && !std::getline(in, line);
   if (empty) return 0;
   if (!line.starts_with(beginning))
-    return unusable(join("is no cache of Twiddle's: its first line must begin with '", beginning,
+    return unusable(join("is not a choice cache of Twiddle: its first line must start with '", beginning,
                          "'. It is left as it is; delete it or name another file"));
   if (line != this_version) {
     warn("is of another version: choices are measured again");

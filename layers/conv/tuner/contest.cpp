@@ -51,7 +51,7 @@ std::string dropped(const ContestResult::Pass& pass) {
 // Selects the fastest of the plans that were timed alone.
 void choose_winner(ContestResult::Pass& here) {
   if (here.entrants.empty() || !is_in(here.entrants.front())) {
-    here.reason = "nothing else keeps the precision" + dropped(here);
+    here.reason = "no other plan is within the error limit" + dropped(here);
     return;
   }
   here.winner = here.entrants.front().plan;
@@ -228,8 +228,8 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::
     if (!entrant.facts.shares.empty()) continue;
     int& slow = slow_plans[entrant.facts.engine];
     if (slow >= most_hopeless) {
-      entrant.fate =
-          fmt::format("not tried: likelier plans of its engine were {} times as slow as the fastest", hopeless);
+      entrant.fate = fmt::format(
+          "not benchmarked: {} higher-ranked plans of this engine took over {}x the fastest time", slow, hopeless);
       continue;
     }
     take_first_look(trial, entrant, fastest);
@@ -319,7 +319,7 @@ void Contest::weigh_epilogue_backward(ContestResult& result) const {
     here.winner = entrant->plan;
     here.milliseconds = entrant->milliseconds;
     here.reason = fmt::format(
-        "measured {:.2f} ms with the backward pass of bias and ReLU inside, all of that {:.2f}, with a pass of its own "
+        "measured {:.2f} ms with the backward pass of bias and ReLU inside, in total {:.2f}, with a separate pass "
         "{:.2f}",
         here.milliseconds, by_doing_it, by_winners);
     here.reason += dropped(here);
@@ -355,7 +355,7 @@ void Contest::race_together(const std::vector<Family>& families, ContestResult& 
       here.winner = together[index_of(pass)];
       here.milliseconds = times.passes[index_of(pass)];
       here.doubtful = doubtful;
-      here.reason = fmt::format("measured {:.2f} ms beside its other passes, {} {:.2f}, the best apart {:.2f}",
+      here.reason = fmt::format("measured {:.2f} ms with its other passes, {} {:.2f}, the best separately {:.2f}",
                                 here.milliseconds, passes_.size() == 3 ? "all three" : "both", least, apart) +
                     dropped(here);
     }

@@ -16,9 +16,10 @@ class Error;
 struct Entrant {
   std::shared_ptr<const ConvPlan> plan;  // null once the result is stored
   ConvPlan::Facts facts;
-  double milliseconds = std::numeric_limits<double>::infinity();      // alone, if it was timed
-  double error = std::numeric_limits<double>::quiet_NaN();            // if it was checked
-  std::string fate = "not tried: other grids were faster at a look";  // why it is out; empty: it ran to the end
+  double milliseconds = std::numeric_limits<double>::infinity();  // alone, if it was timed
+  double error = std::numeric_limits<double>::quiet_NaN();        // if it was checked
+  std::string fate =
+      "not benchmarked: other grids were faster in a short run";  // why it is out; empty: it ran to the end
 };
 
 struct ContestResult {

@@ -199,8 +199,7 @@ std::string ConvTuner::why_not(Context* ctx, const Question& question, Choice& c
   if (facts.scratch_bytes > policy_.workspace_limit)
     return join("needs ", format_bytes(facts.scratch_bytes), " of workspace, more than the workspace_limit of ",
                 format_bytes(policy_.workspace_limit));
-  if (policy_.deterministic && !facts.deterministic)
-    return "gives other bits in each run, which `deterministic: true` rules out";
+  if (policy_.deterministic && !facts.deterministic) return "is not deterministic, but `deterministic: true` is set";
   if (ctx == nullptr) return {};
   choice.holds = true;
   if (facts.exact) return {};
@@ -209,7 +208,7 @@ std::string ConvTuner::why_not(Context* ctx, const Question& question, Choice& c
     return PassTrial(*ctx, question.problem, question.pass).why_not(*choice.plan, error);
   } catch (const OutOfMemory&) {       // too little memory for a trial run does not reject the plan
     if (policy_.deterministic) throw;  // the choice must not depend on free memory
-    choice.reason += ", not held to its precision: no room for that";
+    choice.reason += ", error not checked: not enough memory";
     return {};
   } catch (const Error& error) {
     return "failed: " + first_line(error.what());
@@ -221,7 +220,7 @@ ConvTuner::Plan ConvTuner::plan_named(const ConvEngine& engine, const Question& 
   std::vector<std::string> plans;
   for (const Plan& each : engine.plans(question.problem, question.pass)) plans.push_back(each->facts().name);
   throw Error(ErrorKind::config,
-              join("'", name, "' is no plan of the convolution engine '", engine.name(), "' for ",
+              join("'", name, "' is not a plan of the convolution engine '", engine.name(), "' for ",
                    what(question.problem, question.pass), "; its plans: ", plans.empty() ? "none" : join_names(plans)));
 }
 
@@ -265,7 +264,7 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& questi
   std::optional<ContestResult> result = hold_contest(ctx, question, passes);
   if (!result) {
     Choice choice = unmeasured(nullptr, question);
-    choice.reason += ", not measured: no room for that";
+    choice.reason += ", not measured: not enough memory";
     choice.holds = true;
     return choice;
   }
@@ -314,7 +313,7 @@ ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, Con
   if (result.doubtful)
     result.reason += ", not kept: its repeats disagree";
   else if (result.short_of_memory)
-    result.reason += ", not kept: some plans had no room";
+    result.reason += ", not kept: not enough memory for some plans";
   else
     lines.push_back(
         {cache_key(ctx.stream->device(), question, forward_alone), {full_name(*result.winner), result.milliseconds}});
