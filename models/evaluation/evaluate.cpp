@@ -9,7 +9,7 @@
 #include "framework/context.h"
 #include "framework/error.h"
 #include "layers/sequential.h"
-#include "models/evaluation/judge.h"
+#include "models/evaluation/evaluator.h"
 #include "models/evaluation/shared_evaluation.h"
 #include "models/loss.h"
 #include "models/training/bad_image.h"
@@ -18,11 +18,12 @@ namespace twiddle {
 
 namespace {
 
-std::unique_ptr<Judge> judge_of(TargetKind target, Stream& stream, const Sequential& net, const Loader& loader) {
+std::unique_ptr<Evaluator> evaluator_of(TargetKind target, Stream& stream, const Sequential& net,
+                                        const Loader& loader) {
   const std::int64_t outputs = net.output_shape().at(0);
-  if (target == TargetKind::label) return judge_labels(stream, loader.classes(), outputs);
-  if (target == TargetKind::labels) return judge_several_labels(stream, loader.classes(), outputs);
-  return judge_images(stream, loader.augment());
+  if (target == TargetKind::label) return label_evaluator(stream, loader.classes(), outputs);
+  if (target == TargetKind::labels) return several_labels_evaluator(stream, loader.classes(), outputs);
+  return image_evaluator(stream, loader.augment());
 }
 
 void refuse_bad_image(Stream& stream, const Batch& batch, const Dataset& dataset) {
@@ -38,7 +39,7 @@ EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loade
   Stream& stream = *ctx.stream;
   EvalResult result;
   result.target = loss.target();
-  const std::unique_ptr<Judge> judge = judge_of(result.target, stream, net, loader);
+  const std::unique_ptr<Evaluator> evaluator = evaluator_of(result.target, stream, net, loader);
   double loss_sum = 0;
   loader.start_epoch(stream, 0);
   const auto next = [&](EvaluatedBatch& evaluated) {
@@ -54,13 +55,13 @@ EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loade
     return mean;
   };
   for (std::int64_t done = 0; limit_batches == 0 || done < limit_batches; ++done) {
-    const std::optional<JudgedBatch> judged = judge_next(ranks, *judge, next, mean_loss);
-    if (!judged) break;
-    loss_sum += judged->loss * static_cast<double>(judged->images);
-    result.images += judged->images;
+    const std::optional<BatchResult> evaluated = evaluate_next(ranks, *evaluator, next, mean_loss);
+    if (!evaluated) break;
+    loss_sum += evaluated->loss * static_cast<double>(evaluated->images);
+    result.images += evaluated->images;
   }
   loader.end_epoch();
-  judge->finish(result);
+  evaluator->finish(result);
   if (result.images > 0) result.scores.loss = loss_sum / static_cast<double>(result.images);
   return result;
 }

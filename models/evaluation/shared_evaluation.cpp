@@ -8,27 +8,28 @@
 
 namespace twiddle {
 
-std::optional<JudgedBatch> judge_next(Communicator* ranks, Judge& judge,
-                                      const std::function<bool(EvaluatedBatch&)>& next,
-                                      const std::function<double(const EvaluatedBatch&)>& loss) {
-  const auto judge_own = [&] {
+std::optional<BatchResult> evaluate_next(Communicator* ranks, Evaluator& evaluator,
+                                         const std::function<bool(EvaluatedBatch&)>& next,
+                                         const std::function<double(const EvaluatedBatch&)>& loss) {
+  const auto evaluate_own = [&] {
     EvaluatedBatch own;
     const bool more = next(own);
     if (!more || own.batch.rows_here() == 0) return pack(more, std::int64_t(0), 0.0, std::string());
-    const std::string judged = judge.judge(own.batch, own.output);
-    return pack(more, own.batch.rows_here(), loss(own), judged);
+    const std::string evaluated = evaluator.evaluate(own.batch, own.output);
+    return pack(more, own.batch.rows_here(), loss(own), evaluated);
   };
-  JudgedBatch whole;
+  BatchResult whole;
   while (whole.images == 0) {
-    std::vector<std::string> judged;
-    for (const std::string& text : ranks == nullptr ? std::vector{judge_own()} : gather_or_fail(*ranks, judge_own)) {
+    std::vector<std::string> evaluated;
+    for (const std::string& text :
+         ranks == nullptr ? std::vector{evaluate_own()} : gather_or_fail(*ranks, evaluate_own)) {
       const auto [more, images, mean_loss, rows] = unpack<bool, std::int64_t, double, std::string>(text);
       if (!more) return std::nullopt;
       whole.images += images;
       whole.loss += mean_loss * static_cast<double>(images);
-      if (images > 0) judged.push_back(rows);
+      if (images > 0) evaluated.push_back(rows);
     }
-    for (const std::string& rows : judged) judge.count(rows);
+    for (const std::string& rows : evaluated) evaluator.count(rows);
   }
   whole.loss /= static_cast<double>(whole.images);
   return whole;

@@ -5,7 +5,7 @@
 
 #include "data/loader.h"
 #include "framework/ranks/communicator.h"
-#include "models/evaluation/judge.h"
+#include "models/evaluation/evaluator.h"
 
 namespace twiddle {
 
@@ -15,7 +15,7 @@ struct EvaluatedBatch {
   Tensor output;
 };
 
-struct JudgedBatch {
+struct BatchResult {
   std::int64_t images = 0;
   double loss = 0;  // the mean
 };
@@ -23,8 +23,8 @@ struct JudgedBatch {
 // Scores the next batch, whose outputs next() returns. If ranks share it, each scores its own rows and counts the
 // scored rows of all ranks, in the order of the batch. Nothing: it was the last batch, or next() of one rank gave
 // false. An Error on one rank is one on all. Batches of which no rank has a row are left out.
-std::optional<JudgedBatch> judge_next(Communicator* ranks, Judge& judge,
-                                      const std::function<bool(EvaluatedBatch&)>& next,
-                                      const std::function<double(const EvaluatedBatch&)>& loss);
+std::optional<BatchResult> evaluate_next(Communicator* ranks, Evaluator& evaluator,
+                                         const std::function<bool(EvaluatedBatch&)>& next,
+                                         const std::function<double(const EvaluatedBatch&)>& loss);
 
 }  // namespace twiddle

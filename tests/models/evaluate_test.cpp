@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "framework/error.h"
-#include "models/evaluation/judge.h"
+#include "models/evaluation/evaluator.h"
 #include "models/training/open_data.h"
 
 namespace twiddle {
@@ -183,11 +183,11 @@ TEST(Evaluate, RefusesNonFiniteScores) {
 TEST(Evaluate, CountsPairsOfManyClasses) {
   constexpr std::int64_t classes = 100000;
   Context ctx;
-  const auto judge = judge_labels(*ctx.stream, classes, classes);
+  const auto evaluator = label_evaluator(*ctx.stream, classes, classes);
   const Tensor output = Tensor::filled(*ctx.stream, {2, classes}, 0);
-  judge->add({Tensor(), Tensor::from<std::int32_t>(*ctx.stream, {2}, {0, classes - 1}), {0, 1}}, output);
+  evaluator->add({Tensor(), Tensor::from<std::int32_t>(*ctx.stream, {2}, {0, classes - 1}), {0, 1}}, output);
   EvalResult result;
-  judge->finish(result);
+  evaluator->finish(result);
   EXPECT_EQ(result.confusion, (Confusion{{{0, 0}, 1}, {{classes - 1, 0}, 1}}));
   EXPECT_LT(evaluation_bytes(TargetKind::label, 32, {classes}, 1000), std::size_t(20) << 20);
 }

@@ -57,12 +57,12 @@ TEST(SharedEvaluation, EvaluatesImagesWithFewBytesSent) {
   const Augment& augment = *experiment.data.val_augment;
   const auto stream = make_stream({});
   EvalResult one;
-  const auto judge_of_one = judge_images(*stream, augment);
+  const auto evaluator_of_one = image_evaluator(*stream, augment);
   for (std::int64_t batch = 0; batch < batch_count; ++batch) {
     const EvaluatedBatch all = rows_of(*stream, batch * batch_rows, batch_rows);
-    judge_of_one->add(all.batch, all.output);
+    evaluator_of_one->add(all.batch, all.output);
   }
-  judge_of_one->finish(one);
+  evaluator_of_one->finish(one);
 
   constexpr int size = 3;
   const auto meeting = std::make_shared<Meeting>(size);
@@ -71,7 +71,7 @@ TEST(SharedEvaluation, EvaluatesImagesWithFewBytesSent) {
     threads.emplace_back([&, rank] {
       const auto own_stream = make_stream({});
       CountingRank ranks(meeting, rank, size);
-      const auto judge = judge_images(*own_stream, augment);
+      const auto evaluator = image_evaluator(*own_stream, augment);
       // 10 rows, 6 rows and none.
       const std::int64_t first = std::array{0, 10, 16}.at(static_cast<std::size_t>(rank)),
                          count = std::array{10, 6, 0}.at(static_cast<std::size_t>(rank));
@@ -82,13 +82,13 @@ TEST(SharedEvaluation, EvaluatesImagesWithFewBytesSent) {
         return true;
       };
       const auto loss = [](const EvaluatedBatch& own) { return static_cast<double>(own.batch.indices.front()); };
-      while (const std::optional<JudgedBatch> judged = judge_next(&ranks, *judge, next, loss)) {
+      while (const std::optional<BatchResult> evaluated = evaluate_next(&ranks, *evaluator, next, loss)) {
         const std::int64_t start = images;
-        EXPECT_DOUBLE_EQ(judged->loss, static_cast<double>((start * 10 + (start + 10) * 6)) / 16);
-        images += judged->images;
+        EXPECT_DOUBLE_EQ(evaluated->loss, static_cast<double>((start * 10 + (start + 10) * 6)) / 16);
+        images += evaluated->images;
       }
       EvalResult all;
-      judge->finish(all);
+      evaluator->finish(all);
       EXPECT_EQ(images, batch_count * batch_rows);
       EXPECT_EQ(all.scores.psnr, one.scores.psnr);
       EXPECT_EQ(all.undefined, 1);

@@ -5,7 +5,7 @@
 
 #include "data/loader.h"
 #include "framework/ranks/pack.h"
-#include "models/evaluation/judge.h"
+#include "models/evaluation/evaluator.h"
 
 namespace twiddle {
 
@@ -19,22 +19,22 @@ double loss_of(const float* logits, const float* targets, std::int64_t outputs) 
   return loss / static_cast<double>(outputs);
 }
 
-class SeveralLabelsJudge : public Judge {
+class SeveralLabelsEvaluator : public Evaluator {
  public:
-  SeveralLabelsJudge(Stream& stream, std::int64_t classes, std::int64_t outputs)
+  SeveralLabelsEvaluator(Stream& stream, std::int64_t classes, std::int64_t outputs)
       : stream_(stream),
         classes_(static_cast<std::size_t>(classes)),
         outputs_(outputs),
         scores_(classes_),
         has_(classes_) {}
 
-  std::string judge(const Batch& batch, const Tensor& output) const override {
+  std::string evaluate(const Batch& batch, const Tensor& output) const override {
     return pack(batch.indices, output.to_vector(stream_), batch.targets.to_vector(stream_));
   }
 
-  void count(const std::string& judged) override {
+  void count(const std::string& evaluated) override {
     const auto [indices, logits, targets] =
-        unpack<std::vector<std::int64_t>, std::vector<float>, std::vector<float>>(judged);
+        unpack<std::vector<std::int64_t>, std::vector<float>, std::vector<float>>(evaluated);
     for (std::size_t row = 0; row < indices.size(); ++row) {
       const std::size_t first = row * static_cast<std::size_t>(outputs_);
       add_image(indices[row], &logits[first], &targets[first]);
@@ -108,8 +108,8 @@ double average_precision(const std::vector<float>& scores, const std::vector<boo
   return area;
 }
 
-std::unique_ptr<Judge> judge_several_labels(Stream& stream, std::int64_t classes, std::int64_t outputs) {
-  return std::make_unique<SeveralLabelsJudge>(stream, classes, outputs);
+std::unique_ptr<Evaluator> several_labels_evaluator(Stream& stream, std::int64_t classes, std::int64_t outputs) {
+  return std::make_unique<SeveralLabelsEvaluator>(stream, classes, outputs);
 }
 
 }  // namespace twiddle

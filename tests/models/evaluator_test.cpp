@@ -1,4 +1,4 @@
-#include "models/evaluation/judge.h"
+#include "models/evaluation/evaluator.h"
 #include "data/loader.h"
 #include "framework/context.h"
 
@@ -15,21 +15,21 @@ namespace {
 constexpr float infinite = std::numeric_limits<float>::infinity();
 
 // Returns the result for these outputs, one row per image, all of label 0.
-EvalResult judged(const std::vector<float>& outputs, std::int64_t classes) {
+EvalResult evaluated(const std::vector<float>& outputs, std::int64_t classes) {
   Context ctx;
   const std::int64_t images = std::ssize(outputs) / classes;
-  const auto judge = judge_labels(*ctx.stream, classes, classes);
+  const auto evaluator = label_evaluator(*ctx.stream, classes, classes);
   std::vector<std::int64_t> indices(static_cast<std::size_t>(images));
-  judge->add({Tensor(), Tensor::from(*ctx.stream, {images}, std::vector<std::int32_t>(indices.size(), 0)), indices},
-             Tensor::from(*ctx.stream, {images, classes}, outputs));
+  evaluator->add({Tensor(), Tensor::from(*ctx.stream, {images}, std::vector<std::int32_t>(indices.size(), 0)), indices},
+                 Tensor::from(*ctx.stream, {images, classes}, outputs));
   EvalResult result;
-  judge->finish(result);
+  evaluator->finish(result);
   return result;
 }
 
 // An infinite score of the label counts as wrong in every metric.
-TEST(Judge, CountsInfiniteScoreAsWrong) {
-  const EvalResult result = judged({infinite, 1, 2, -infinite, 1, 2, 3, 1, 2}, 3);
+TEST(Evaluator, CountsInfiniteScoreAsWrong) {
+  const EvalResult result = evaluated({infinite, 1, 2, -infinite, 1, 2, 3, 1, 2}, 3);
   EXPECT_EQ(result.undefined, 2);
   EXPECT_DOUBLE_EQ(result.scores.top1, 1.0 / 3);
   EXPECT_DOUBLE_EQ(result.scores.top5, 1.0 / 3);
@@ -37,8 +37,8 @@ TEST(Judge, CountsInfiniteScoreAsWrong) {
 }
 
 // If scores are equal, the lower class comes first.
-TEST(Judge, RanksLabelsByScore) {
-  const EvalResult result = judged({7, 7, 0, 0, 0, 0, /**/ 1, 2, 3, 4, 5, 0, /**/ 1, 2, 3, 4, 5, 6}, 6);
+TEST(Evaluator, RanksLabelsByScore) {
+  const EvalResult result = evaluated({7, 7, 0, 0, 0, 0, /**/ 1, 2, 3, 4, 5, 0, /**/ 1, 2, 3, 4, 5, 6}, 6);
   EXPECT_DOUBLE_EQ(result.scores.top1, 1.0 / 3);
   EXPECT_DOUBLE_EQ(result.scores.top5, 2.0 / 3);
   ASSERT_EQ(result.wrong.size(), 2u);
@@ -47,36 +47,36 @@ TEST(Judge, RanksLabelsByScore) {
               1 / (1 + std::exp(-1) + std::exp(-2) + std::exp(-3) + std::exp(-4) + std::exp(-5)), 1e-6);
 }
 
-TEST(Judge, KeepsMostConfidentMistakes) {
+TEST(Evaluator, KeepsMostConfidentMistakes) {
   Context ctx;
-  const auto judge = judge_labels(*ctx.stream, 2, 2);
+  const auto evaluator = label_evaluator(*ctx.stream, 2, 2);
   for (std::int64_t image = 0; image < 40; ++image)
-    judge->add({Tensor(), Tensor::from<std::int32_t>(*ctx.stream, {1}, {0}), {image}},
-               Tensor::from<float>(*ctx.stream, {1, 2}, {0, static_cast<float>((7 * image) % 40)}));
+    evaluator->add({Tensor(), Tensor::from<std::int32_t>(*ctx.stream, {1}, {0}), {image}},
+                   Tensor::from<float>(*ctx.stream, {1, 2}, {0, static_cast<float>((7 * image) % 40)}));
   EvalResult result;
-  judge->finish(result);
+  evaluator->finish(result);
   ASSERT_EQ(result.wrong.size(), examples_kept);
   EXPECT_EQ(result.wrong[0].probability, 1);
   EXPECT_GT(result.wrong.back().probability, 0.99f);
 }
 
 // Values of scikit-learn's average_precision_score.
-TEST(Judge, AveragePrecisionMatchesScikitLearn) {
+TEST(Evaluator, AveragePrecisionMatchesScikitLearn) {
   EXPECT_NEAR(average_precision({0.1f, 0.4f, 0.35f, 0.8f}, {false, false, true, true}), 0.5 * 1 + 0.5 * 2 / 3, 1e-12);
   EXPECT_DOUBLE_EQ(average_precision({3, 2, 1}, {true, true, false}), 1);
   EXPECT_NEAR(average_precision({1, 1, 1, 1}, {true, false, false, false}), 0.25, 1e-12);  // a tie is taken at once
 }
 
-TEST(Judge, MapAveragesOverOccurringLabels) {
+TEST(Evaluator, MapAveragesOverOccurringLabels) {
   Context ctx;
   Stream& stream = *ctx.stream;
-  const auto judge = judge_several_labels(stream, 3, 4);  // the network has an output more
+  const auto evaluator = several_labels_evaluator(stream, 3, 4);  // the network has an output more
   // The first label ranks the images well, the second badly; no image has the third.
   const Batch batch{
       Tensor::filled(stream, {2, 1, 1, 1}, 0), Tensor::from<float>(stream, {2, 4}, {1, 1, 0, 0, 0, 0, 0, 0}), {7, 8}};
-  judge->add(batch, Tensor::from<float>(stream, {2, 4}, {2, -1, 0, 0, -2, 1, 0, 0}));
+  evaluator->add(batch, Tensor::from<float>(stream, {2, 4}, {2, -1, 0, 0, -2, 1, 0, 0}));
   EvalResult result;
-  judge->finish(result);
+  evaluator->finish(result);
   ASSERT_EQ(result.labels.size(), 3u);
   EXPECT_EQ(result.labels[0].images, 1);
   EXPECT_DOUBLE_EQ(result.labels[0].average_precision, 1);
@@ -90,34 +90,34 @@ TEST(Judge, MapAveragesOverOccurringLabels) {
   EXPECT_TRUE(std::isnan(result.scores.top1));
 }
 
-TEST(Judge, MapIgnoresNonFiniteOutputs) {
+TEST(Evaluator, MapIgnoresNonFiniteOutputs) {
   Context ctx;
   Stream& stream = *ctx.stream;
-  const auto judge = judge_several_labels(stream, 1, 1);
-  judge->add({Tensor::filled(stream, {3, 1, 1, 1}, 0), Tensor::from<float>(stream, {3, 1}, {1, 0, 0}), {0, 1, 2}},
-             Tensor::from<float>(stream, {3, 1}, {NAN, infinite, -5}));
+  const auto evaluator = several_labels_evaluator(stream, 1, 1);
+  evaluator->add({Tensor::filled(stream, {3, 1, 1, 1}, 0), Tensor::from<float>(stream, {3, 1}, {1, 0, 0}), {0, 1, 2}},
+                 Tensor::from<float>(stream, {3, 1}, {NAN, infinite, -5}));
   EvalResult result;
-  judge->finish(result);
+  evaluator->finish(result);
   EXPECT_EQ(result.undefined, 2);
   EXPECT_NEAR(result.scores.map, 1.0 / 3, 1e-12);
   EXPECT_EQ(result.worst.size(), 1u);
 }
 
 // Differences of 0.1 and 0.01 in units of 1 = 255: 20 and 40 dB.
-TEST(Judge, PsnrIsMeanOverImages) {
+TEST(Evaluator, PsnrIsMeanOverImages) {
   const Experiment experiment = load_experiment_text(
       "version: 1\nmodel: {input: [1, 2, 2], layers: [conv2d: {filters: 1, kernel: 1}]}\n"
       "data: {normalize: {mean: 0.5, std: 0.25}}\ntrain: {loss: mean_squared_error}\n",
       "image.yaml");
   Context ctx;
   Stream& stream = *ctx.stream;
-  const auto judge = judge_images(stream, *experiment.data.val_augment);
+  const auto evaluator = image_evaluator(stream, *experiment.data.val_augment);
   const Tensor targets = Tensor::filled(stream, {3, 1, 2, 2}, 0);
-  judge->add(
+  evaluator->add(
       {targets, targets, {0, 1, 2}},
       Tensor::from<float>(stream, {3, 1, 2, 2}, {0.4f, 0.4f, -0.4f, 0.4f, 0.04f, 0.04f, 0.04f, 0.04f, 0, 0, 0, NAN}));
   EvalResult result;
-  judge->finish(result);
+  evaluator->finish(result);
   EXPECT_NEAR(result.scores.psnr, (20 + 40 + 0) / 3.0, 1e-4);
   EXPECT_EQ(result.undefined, 1);
   ASSERT_EQ(result.restored.size(), 2u);

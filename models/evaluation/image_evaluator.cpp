@@ -6,7 +6,7 @@
 #include "data/augmentation/augment.h"
 #include "data/loader.h"
 #include "framework/ranks/pack.h"
-#include "models/evaluation/judge.h"
+#include "models/evaluation/evaluator.h"
 
 namespace twiddle {
 
@@ -14,13 +14,13 @@ namespace {
 
 constexpr double least_error = 1e-10;  // that counts: equal images are 100 dB apart, not infinitely many
 
-class RestoredImageJudge : public Judge {
+class RestoredImageEvaluator : public Evaluator {
  public:
-  RestoredImageJudge(Stream& stream, const Augment& augment) : stream_(stream), augment_(augment) {}
+  RestoredImageEvaluator(Stream& stream, const Augment& augment) : stream_(stream), augment_(augment) {}
 
   // Each row's signal-to-noise ratio in dB, NaN if its outputs are not finite; input, output and target of the first
   // finite rows, as many as may still be shown.
-  std::string judge(const Batch& batch, const Tensor& output) const override {
+  std::string evaluate(const Batch& batch, const Tensor& output) const override {
     const std::vector<float> outputs = output.to_vector(stream_), targets = batch.targets.to_vector(stream_);
     const std::size_t values = outputs.size() / batch.indices.size();
     std::vector<float> inputs;  // read if a row is shown
@@ -41,9 +41,9 @@ class RestoredImageJudge : public Judge {
     return pack(batch.indices, ratios, pixels);
   }
 
-  void count(const std::string& judged) override {
+  void count(const std::string& evaluated) override {
     const auto [indices, ratios, pixels] =
-        unpack<std::vector<std::int64_t>, std::vector<double>, std::vector<std::uint8_t>>(judged);
+        unpack<std::vector<std::int64_t>, std::vector<double>, std::vector<std::uint8_t>>(evaluated);
     const Shape& shape = augment_.image_shape();
     auto pixel = pixels.begin();
     const auto next_picture = [&] {
@@ -94,8 +94,8 @@ class RestoredImageJudge : public Judge {
 
 }  // namespace
 
-std::unique_ptr<Judge> judge_images(Stream& stream, const Augment& augment) {
-  return std::make_unique<RestoredImageJudge>(stream, augment);
+std::unique_ptr<Evaluator> image_evaluator(Stream& stream, const Augment& augment) {
+  return std::make_unique<RestoredImageEvaluator>(stream, augment);
 }
 
 }  // namespace twiddle

@@ -5,20 +5,20 @@
 #include "data/loader.h"
 #include "framework/error.h"
 #include "framework/ranks/pack.h"
-#include "models/evaluation/judge.h"
+#include "models/evaluation/evaluator.h"
 
 namespace twiddle {
 
 namespace {
 
-class LabelJudge : public Judge {
+class LabelEvaluator : public Evaluator {
  public:
-  LabelJudge(Stream& stream, std::int64_t classes, std::int64_t outputs) : stream_(stream), outputs_(outputs) {
+  LabelEvaluator(Stream& stream, std::int64_t classes, std::int64_t outputs) : stream_(stream), outputs_(outputs) {
     found_.classes = classes;
     found_.outside.assign(static_cast<std::size_t>(classes), 0);
   }
 
-  std::string judge(const Batch& batch, const Tensor& output) const override {
+  std::string evaluate(const Batch& batch, const Tensor& output) const override {
     const std::vector<std::int32_t> labels = batch.targets.to_vector<std::int32_t>(stream_);
     check_labels(batch, labels);
     const std::vector<float> scores = output.to_vector(stream_);
@@ -36,10 +36,10 @@ class LabelJudge : public Judge {
     return pack(batch.indices, labels, ranks, predictions, probabilities);
   }
 
-  void count(const std::string& judged) override {
+  void count(const std::string& evaluated) override {
     const auto [indices, labels, ranks, predictions, probabilities] =
         unpack<std::vector<std::int64_t>, std::vector<std::int32_t>, std::vector<std::int64_t>,
-               std::vector<std::int64_t>, std::vector<float>>(judged);
+               std::vector<std::int64_t>, std::vector<float>>(evaluated);
     for (std::size_t row = 0; row < labels.size(); ++row)
       count_image(indices[row], labels[row], ranks[row], predictions[row], probabilities[row]);
     images_ += std::ssize(labels);
@@ -119,8 +119,8 @@ class LabelJudge : public Judge {
 
 }  // namespace
 
-std::unique_ptr<Judge> judge_labels(Stream& stream, std::int64_t classes, std::int64_t outputs) {
-  return std::make_unique<LabelJudge>(stream, classes, outputs);
+std::unique_ptr<Evaluator> label_evaluator(Stream& stream, std::int64_t classes, std::int64_t outputs) {
+  return std::make_unique<LabelEvaluator>(stream, classes, outputs);
 }
 
 }  // namespace twiddle
