@@ -34,7 +34,7 @@ class OnePlan final : public ConvEngine {
 // shown, too.
 std::shared_ptr<const ConvPlan> best_plan(const ContestResult::Pass& pass) {
   if (pass.entrants.empty()) return nullptr;
-  if (pass.entrants.front().fate.empty()) return pass.entrants.front().plan;
+  if (pass.entrants.front().reason.empty()) return pass.entrants.front().plan;
   const auto error = [](const Entrant& entrant) {
     return entrant.error >= 0 ? entrant.error : std::numeric_limits<double>::infinity();
   };

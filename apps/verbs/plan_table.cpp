@@ -18,7 +18,7 @@ std::string plan_table(const std::vector<Entrant>& entrants) {
                std::isfinite(entrant.milliseconds) ? fmt::format("{:.3f}", entrant.milliseconds) : "-",
                std::isfinite(entrant.error) ? fmt::format("{:.1e}", entrant.error) : "-",
                format_bytes(facts.scratch_bytes),
-               !entrant.fate.empty()           ? entrant.fate
+               !entrant.reason.empty()         ? entrant.reason
                : &entrant == &entrants.front() ? "the fastest alone"
                                                : "slower"});
   }
@@ -30,7 +30,7 @@ void to_json(nlohmann::json& json, const Entrant& entrant) {
   json = {{"engine", facts.engine}, {"plan", facts.name}, {"workspace_bytes", facts.scratch_bytes}};
   if (std::isfinite(entrant.milliseconds)) json["ms"] = entrant.milliseconds;
   if (std::isfinite(entrant.error)) json["error"] = entrant.error;
-  if (!entrant.fate.empty()) json["fate"] = entrant.fate;
+  if (!entrant.reason.empty()) json["reason"] = entrant.reason;
 }
 
 nlohmann::json to_json(const Timing& timing) {

@@ -109,7 +109,7 @@ bool is_kept(const ConvTuner& convolutions) {
 }
 
 // Returns whether and where the plans were stored.
-std::string fate(const ConvTuner& convolutions) {
+std::string where_kept(const ConvTuner& convolutions) {
   const std::string& engine = convolutions.policy().engine;
   if (!convolutions.measures(engine)) return "not kept: `engine: " + printable(engine) + "` names the plan";
   const std::string& file = convolutions.policy().cache_file;
@@ -144,7 +144,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
   if (text) {
     print(rows);
     if (arguments.plans) print_plans(rows);
-    fmt::print("{}\n", fate(*model.convolutions));
+    fmt::print("{}\n", where_kept(*model.convolutions));
   }
   nlohmann::json layers = nlohmann::json::array();
   for (const Tuned& row : rows) layers.push_back(to_json(row));

@@ -27,12 +27,12 @@ def small_net():
 class Convert(TestCase):
     def test_replaces_and_tells_why(self):
         net, text = small_net(), io.StringIO()
-        fates = twiddle_torch.convert(net, file=text)
-        self.assertEqual([name for name, fate in fates.items() if fate == ""], ["3", "5.0"])
+        reasons = twiddle_torch.convert(net, file=text)
+        self.assertEqual([name for name, reason in reasons.items() if reason == ""], ["3", "5.0"])
         self.assertIn("2 of 4 convolutions replaced", text.getvalue())
         self.assertIn("0: 3 to 8, 3x3: stays, its kernel is smaller than min_kernel = 5", text.getvalue())
         self.assertIn("3: 8 to 8, 13x13, depthwise: Twiddle, fp32", text.getvalue())
-        self.assertIn("its dilation differs", fates["6"])
+        self.assertIn("its dilation differs", reasons["6"])
         self.assertEqual(twiddle_torch.convert(net, file=None)["3"], "it is Twiddle's already")
 
     def test_computes_the_same(self):

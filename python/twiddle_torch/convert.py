@@ -25,21 +25,21 @@ def convert(
     Returns:
         for each convolution's name, why it stays PyTorch's; "" where it is replaced.
     """
-    fates: Dict[str, str] = {}
+    reasons: Dict[str, str] = {}
     lines = []
     for name, layer in model.named_modules():
         if not isinstance(layer, nn.Conv2d):
             continue
-        fate = _why_not(layer, min_kernel)
-        if fate == "":
+        reason = _why_not(layer, min_kernel)
+        if reason == "":
             layer.__class__ = Conv2d
             Conv2d._set_options(cast(Conv2d, layer), precision, workspace_limit, engine, strict=False)
-        fates[name] = fate
-        lines.append(f"{name or '(the model)'}: {_describe(layer)}: {fate and 'stays, ' + fate or 'Twiddle, ' + precision}")
+        reasons[name] = reason
+        lines.append(f"{name or '(the model)'}: {_describe(layer)}: {reason and 'stays, ' + reason or 'Twiddle, ' + precision}")
     if file is not None:
-        done = sum(fate == "" for fate in fates.values())
-        print(f"twiddle_torch: {done} of {len(fates)} convolutions replaced", *_folded(lines), sep="\n  ", file=file)
-    return fates
+        done = sum(reason == "" for reason in reasons.values())
+        print(f"twiddle_torch: {done} of {len(reasons)} convolutions replaced", *_folded(lines), sep="\n  ", file=file)
+    return reasons
 
 
 def _why_not(layer: nn.Conv2d, min_kernel: int) -> str:

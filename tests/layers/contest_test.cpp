@@ -71,11 +71,11 @@ TEST_F(ContestTest, SkipsEngineAfterThreeSlowPlans) {
   EXPECT_EQ(winner(result), "fast");
   const auto& entrants = result.passes[0].entrants;
   ASSERT_EQ(entrants.size(), 6u);
-  const auto with_fate = [&](const std::string& fate) {
-    return std::count_if(entrants.begin(), entrants.end(), [&](const Entrant& each) { return each.fate == fate; });
+  const auto with_reason = [&](const std::string& reason) {
+    return std::count_if(entrants.begin(), entrants.end(), [&](const Entrant& each) { return each.reason == reason; });
   };
-  EXPECT_EQ(with_fate("more than 10 times as slow as the fastest"), 3);
-  EXPECT_EQ(with_fate("not benchmarked: 3 higher-ranked plans of this engine took over 10x the fastest time"), 2);
+  EXPECT_EQ(with_reason("more than 10 times as slow as the fastest"), 3);
+  EXPECT_EQ(with_reason("not benchmarked: 3 higher-ranked plans of this engine took over 10x the fastest time"), 2);
   EXPECT_TRUE(std::isnan(entrants[1].error)) << "the error of a too slow plan is not checked";
 }
 
@@ -158,7 +158,7 @@ TEST_F(ContestTest, SelectsFastestGridThenFastestProduct) {
   const auto& entrants = exact.passes[0].entrants;
   const auto other = std::find_if(entrants.begin(), entrants.end(),
                                   [](const Entrant& entrant) { return entrant.plan->facts().name == "32x32"; });
-  EXPECT_EQ(other->fate, "not benchmarked: other grids were faster in a short run");
+  EXPECT_EQ(other->reason, "not benchmarked: other grids were faster in a short run");
 }
 
 // Bias and ReLU in the backward pass need a separate pass if the plans do not fuse them.

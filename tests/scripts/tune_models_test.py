@@ -9,7 +9,7 @@ import unittest
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/tune_models")
 PLANS = [{"engine": "fbfft", "plan": "8x8, fast", "ms": 1.0}, {"engine": "gemm", "plan": "", "ms": 3.0},
-         {"engine": "cudnn", "plan": "wrong", "ms": 0.5, "fate": "misses the precision"}, {"engine": "direct", "plan": ""}]
+         {"engine": "cudnn", "plan": "wrong", "ms": 0.5, "reason": "misses the precision"}, {"engine": "direct", "plan": ""}]
 TWIDDLE = f"""#!{sys.executable}
 import json, sys
 open(sys.argv[0] + ".calls", "a").write(sys.argv[2] + "\\n")

@@ -28,7 +28,7 @@ constexpr double most_apart = 1.5;  // slowdown of the first winner in the repea
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_in(const Entrant& entrant) {
-  return entrant.fate.empty();
+  return entrant.reason.empty();
 }
 
 // Eliminated plans come after the fastest: they were never timed or took many times as long. If two plans are equally
@@ -43,8 +43,8 @@ void sort_by_time(std::vector<Timed>& all) {
 std::string dropped(const ContestResult::Pass& pass) {
   std::string text = pass.failure;
   for (const Entrant& entrant : pass.entrants)
-    if (entrant.fate.starts_with("misses") || entrant.fate.starts_with("failed"))
-      text += fmt::format(", {} {}", full_name(*entrant.plan), entrant.fate);
+    if (entrant.reason.starts_with("misses") || entrant.reason.starts_with("failed"))
+      text += fmt::format(", {} {}", full_name(*entrant.plan), entrant.reason);
   return text;
 }
 
@@ -228,7 +228,7 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::
     if (!entrant.facts.shares.empty()) continue;
     int& slow = slow_plans[entrant.facts.engine];
     if (slow >= most_hopeless) {
-      entrant.fate = fmt::format(
+      entrant.reason = fmt::format(
           "not benchmarked: {} higher-ranked plans of this engine took over {}x the fastest time", slow, hopeless);
       continue;
     }
@@ -249,10 +249,10 @@ void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastes
     const double once = time_in_a_row(*ctx_.stream, 1, work);
     if (once > hopeless * fastest) {
       entrant.milliseconds = once;
-      entrant.fate = fmt::format("more than {} times as slow as the fastest", hopeless);
+      entrant.reason = fmt::format("more than {} times as slow as the fastest", hopeless);
       return;
     }
-    entrant.fate = trial.why_not(*entrant.plan, entrant.error);
+    entrant.reason = trial.why_not(*entrant.plan, entrant.error);
     if (!is_in(entrant)) return;
     entrant.milliseconds = once;
     if (once > far * fastest + 0.05) return;
@@ -261,7 +261,7 @@ void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastes
   } catch (const Error& error) {
     note(error);
     entrant.milliseconds = infinity;
-    entrant.fate = fmt::format("failed: {}", error.what());
+    entrant.reason = fmt::format("failed: {}", error.what());
   }
 }
 

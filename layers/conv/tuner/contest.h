@@ -18,7 +18,7 @@ struct Entrant {
   ConvPlan::Facts facts;
   double milliseconds = std::numeric_limits<double>::infinity();  // alone, if it was timed
   double error = std::numeric_limits<double>::quiet_NaN();        // if it was checked
-  std::string fate =
+  std::string reason =
       "not benchmarked: other grids were faster in a short run";  // why it is out; empty: it ran to the end
 };
 
