@@ -32,14 +32,14 @@ class OnePlan final : public ConvEngine {
 
 // Returns the fastest plan that meets the error limit. If there is none, returns the most exact one, so that it is
 // shown, too.
-std::shared_ptr<const ConvPlan> best_plan(const ContestResult::Pass& pass) {
-  if (pass.entrants.empty()) return nullptr;
-  if (pass.entrants.front().reason.empty()) return pass.entrants.front().plan;
-  const auto error = [](const Entrant& entrant) {
-    return entrant.error >= 0 ? entrant.error : std::numeric_limits<double>::infinity();
+std::shared_ptr<const ConvPlan> best_plan(const AutotunerResult::Pass& pass) {
+  if (pass.candidates.empty()) return nullptr;
+  if (pass.candidates.front().reason.empty()) return pass.candidates.front().plan;
+  const auto error = [](const Candidate& candidate) {
+    return candidate.error >= 0 ? candidate.error : std::numeric_limits<double>::infinity();
   };
-  return std::min_element(pass.entrants.begin(), pass.entrants.end(),
-                          [&](const Entrant& a, const Entrant& b) { return error(a) < error(b); })
+  return std::min_element(pass.candidates.begin(), pass.candidates.end(),
+                          [&](const Candidate& a, const Candidate& b) { return error(a) < error(b); })
       ->plan;
 }
 
@@ -59,7 +59,7 @@ bool share(const StepPlans& plans) {
 }
 
 // Returns the winners as a step if they share spectra; otherwise the best plan for each pass alone.
-StepPlans best_plans(const ContestResult& result, bool whole_steps) {
+StepPlans best_plans(const AutotunerResult& result, bool whole_steps) {
   StepPlans winners, alone;
   for (const ConvPass pass : every_pass) {
     winners[index_of(pass)] = result.passes[index_of(pass)].winner;
@@ -141,17 +141,17 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
   std::vector<BenchRow> rows;
   bool failed = false;
   for (ConvEngine* engine : engines()) {
-    Contest contest(ctx_, problem, passes, {engine},
-                    {.workspace_limit = options_.workspace_limit, .exact = !options_.engines.empty()});
-    ContestResult result;
+    Autotuner autotuner(ctx_, problem, passes, {engine},
+                        {.workspace_limit = options_.workspace_limit, .exact = !options_.engines.empty()});
+    AutotunerResult result;
     try {
-      result = contest.hold();
+      result = autotuner.run();
     } catch (const OutOfMemory& error) {
       for (const ConvPass pass : passes) result.passes[index_of(pass)].failure = error.what();
     }
     const StepPlans plans = best_plans(result, options_.whole_steps);
     for (const ConvPass pass : passes) {
-      const ContestResult::Pass& here = result.passes[index_of(pass)];
+      const AutotunerResult::Pass& here = result.passes[index_of(pass)];
       const std::shared_ptr<const ConvPlan>& plan = plans[index_of(pass)];
       BenchRow row;
       row.layer = layer.name, row.problem = problem, row.pass = pass, row.engine = engine->name();

@@ -7,7 +7,7 @@
 #include "fft/spectral_engine.h"
 #include "framework/context.h"
 #include "layers/conv/engines/engines.h"
-#include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/autotuner.h"
 
 namespace twiddle {
 

@@ -55,8 +55,8 @@ void print(const ConvJob& job, const ConvReport& report, bool list) {
   fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written),
              printable(job.out));
   for (const ConvReport::Pass& pass : report.passes)
-    if (!pass.entrants.empty() && list)
-      fmt::print("\nevery plan for {}\n{}", to_string(pass.pass), plan_table(pass.entrants));
+    if (!pass.candidates.empty() && list)
+      fmt::print("\nevery plan for {}\n{}", to_string(pass.pass), plan_table(pass.candidates));
 }
 
 nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
@@ -68,7 +68,7 @@ nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
                       {"ms", pass.timing.quantile(0.5)},
                       {"workspace_bytes", pass.workspace}});
     passes.back().update(to_json(pass.timing));
-    if (!pass.entrants.empty()) passes.back()["plans"] = pass.entrants;
+    if (!pass.candidates.empty()) passes.back()["plans"] = pass.candidates;
   }
   return {{"input", problem.input_shape()},
           {"weight", problem.weight_shape()},

@@ -126,7 +126,7 @@ ConvReport run_conv(const ConvJob& job) {
     const ConvTuner::Choice& choice = tuner.choose(ctx, problem, pass);
     const ConvPlan& plan = *choice.plan;
     Timing timing = time_runs(stream, job.repeat, [&] { plan.run(ctx, operands); });
-    report.passes.push_back({pass, full_name(plan), std::move(timing), plan.facts().scratch_bytes, choice.entrants});
+    report.passes.push_back({pass, full_name(plan), std::move(timing), plan.facts().scratch_bytes, choice.candidates});
     results[name] = written;
   };
 

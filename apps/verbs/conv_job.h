@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/convolution.h"
-#include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/autotuner.h"
 #include "layers/conv/tuner/measuring.h"
 #include "layers/conv/tuner/timing.h"
 
@@ -31,7 +31,7 @@ struct ConvReport {
     std::string engine;
     Timing timing = {};
     std::size_t workspace = 0;
-    std::vector<Entrant> entrants = {};  // the benchmarked plans; empty unless "measured" ran a benchmark
+    std::vector<Candidate> candidates = {};  // the benchmarked plans; empty unless "measured" ran a benchmark
   };
   ConvProblem problem;
   std::vector<Pass> passes;

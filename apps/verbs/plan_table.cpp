@@ -10,27 +10,27 @@
 
 namespace twiddle {
 
-std::string plan_table(const std::vector<Entrant>& entrants) {
+std::string plan_table(const std::vector<Candidate>& candidates) {
   TextTable table({"engine", "plan", "ms", "error", "workspace", "why it lost"});
-  for (const Entrant& entrant : entrants) {
-    const ConvPlan::Facts& facts = entrant.facts;
+  for (const Candidate& candidate : candidates) {
+    const ConvPlan::Facts& facts = candidate.facts;
     table.add({facts.engine, facts.name.empty() ? "-" : facts.name,
-               std::isfinite(entrant.milliseconds) ? fmt::format("{:.3f}", entrant.milliseconds) : "-",
-               std::isfinite(entrant.error) ? fmt::format("{:.1e}", entrant.error) : "-",
+               std::isfinite(candidate.milliseconds) ? fmt::format("{:.3f}", candidate.milliseconds) : "-",
+               std::isfinite(candidate.error) ? fmt::format("{:.1e}", candidate.error) : "-",
                format_bytes(facts.scratch_bytes),
-               !entrant.reason.empty()         ? entrant.reason
-               : &entrant == &entrants.front() ? "the fastest alone"
-                                               : "slower"});
+               !candidate.reason.empty()           ? candidate.reason
+               : &candidate == &candidates.front() ? "the fastest alone"
+                                                   : "slower"});
   }
   return table.text();
 }
 
-void to_json(nlohmann::json& json, const Entrant& entrant) {
-  const ConvPlan::Facts& facts = entrant.facts;
+void to_json(nlohmann::json& json, const Candidate& candidate) {
+  const ConvPlan::Facts& facts = candidate.facts;
   json = {{"engine", facts.engine}, {"plan", facts.name}, {"workspace_bytes", facts.scratch_bytes}};
-  if (std::isfinite(entrant.milliseconds)) json["ms"] = entrant.milliseconds;
-  if (std::isfinite(entrant.error)) json["error"] = entrant.error;
-  if (!entrant.reason.empty()) json["reason"] = entrant.reason;
+  if (std::isfinite(candidate.milliseconds)) json["ms"] = candidate.milliseconds;
+  if (std::isfinite(candidate.error)) json["error"] = candidate.error;
+  if (!candidate.reason.empty()) json["reason"] = candidate.reason;
 }
 
 nlohmann::json to_json(const Timing& timing) {

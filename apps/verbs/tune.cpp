@@ -76,11 +76,11 @@ void print(const std::vector<Tuned>& rows) {
 
 void print_plans(const std::vector<Tuned>& rows) {
   for (const Tuned& row : rows)
-    if (row.choice.entrants.empty())
+    if (row.choice.candidates.empty())
       fmt::print("\n{} {}: {}, no plan was measured; --retune does\n", row.layer, to_string(row.pass),
                  row.choice.reason);
     else
-      fmt::print("\n{} {}\n{}", row.layer, to_string(row.pass), plan_table(row.choice.entrants));
+      fmt::print("\n{} {}\n{}", row.layer, to_string(row.pass), plan_table(row.choice.candidates));
 }
 
 nlohmann::json to_json(const Tuned& row) {
@@ -93,7 +93,7 @@ nlohmann::json to_json(const Tuned& row) {
                          {"reason", row.choice.reason},
                          {"flops", row.problem.flops()},
                          {"workspace_bytes", plan.scratch_bytes}};
-  if (!row.choice.entrants.empty()) json["plans"] = row.choice.entrants;
+  if (!row.choice.candidates.empty()) json["plans"] = row.choice.candidates;
   if (row.measured.failure.empty()) {
     json["ms"] = row.measured.milliseconds(), json["error"] = row.measured.error;
     json.update(to_json(row.measured.timing));

@@ -18,7 +18,7 @@
 #include "framework/error.h"
 #include "layers/conv/engines/engines.h"
 #include "layers/conv/engines/onednn_shim.h"
-#include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/autotuner.h"
 
 using namespace twiddle;
 using dnnl::memory;
@@ -98,23 +98,23 @@ class Bare {
   std::unordered_map<int, memory> arguments_;
 };
 
-struct Contender {
+struct Alternative {
   std::string name;
   std::function<void()> run;
   double best = std::numeric_limits<double>::infinity();  // ms
 };
 
-// Runs each candidate once per round, so that a busy moment of the machine affects all of them the same way.
-void race(std::vector<Contender>& contenders, double budget_ms) {
+// Runs each alternative once per round, so that a busy moment of the machine affects all of them the same way.
+void time_all(std::vector<Alternative>& alternatives, double budget_ms) {
   using Clock = std::chrono::steady_clock;
-  for (const Contender& contender : contenders) contender.run();
+  for (const Alternative& alternative : alternatives) alternative.run();
   double total = 0;
   for (int round = 0; round < 400 && (round < 3 || total < budget_ms); ++round)
-    for (Contender& contender : contenders) {
+    for (Alternative& alternative : alternatives) {
       const Clock::time_point start = Clock::now();
-      contender.run();
+      alternative.run();
       const double taken = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-      contender.best = std::min(contender.best, taken);
+      alternative.best = std::min(alternative.best, taken);
       total += taken;
     }
 }
@@ -135,8 +135,8 @@ StepPlans fastest_by_spectra(Context& ctx, const std::vector<std::unique_ptr<Con
   for (const auto& engine : engines) {
     if (engine->name() != "fft") continue;
     const std::vector<ConvPass> passes(std::begin(every_pass), std::end(every_pass));
-    const ContestResult result =
-        Contest(ctx, problem, passes, {engine.get()}, {.workspace_limit = std::size_t(4) << 30}).hold();
+    const AutotunerResult result =
+        Autotuner(ctx, problem, passes, {engine.get()}, {.workspace_limit = std::size_t(4) << 30}).run();
     for (const ConvPass pass : every_pass) plans[index_of(pass)] = result.passes[index_of(pass)].winner;
   }
   return plans;
@@ -150,30 +150,30 @@ Row race_row(Context& ctx, const std::vector<std::unique_ptr<ConvEngine>>& engin
                         {}};
   if (pass == ConvPass::forward) operands.bias = ramp(*ctx.stream, {problem.filters});
   std::vector<Bare> bare;
-  std::vector<Contender> contenders;
+  std::vector<Alternative> alternatives;
   bare.reserve(3);
   for (const auto& [layout, tag] : {std::pair{"any", memory::format_tag::any},
                                     {"nchw", memory::format_tag::nchw},
                                     {"nhwc", memory::format_tag::nhwc}}) {
     Bare& made = bare.emplace_back(problem, pass, tag, operands);
-    if (made) contenders.push_back({layout, [&made] { made.run(); }});
+    if (made) alternatives.push_back({layout, [&made] { made.run(); }});
   }
-  const auto ways = static_cast<std::ptrdiff_t>(contenders.size());
+  const auto ways = static_cast<std::ptrdiff_t>(alternatives.size());
   const auto add = [&](const std::string& name_of_it, const std::shared_ptr<const ConvPlan>& plan) {
     if (plan == nullptr) return;
-    contenders.push_back({name_of_it, [&, plan] {
-                            for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
-                            plan->run(ctx, operands);
-                          }});
+    alternatives.push_back({name_of_it, [&, plan] {
+                              for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
+                              plan->run(ctx, operands);
+                            }});
   };
   for (const auto& engine : engines)
     if (engine->name() == "onednn") add("onednn", engine->plan(problem, pass, "direct"));
   add("fft", spectral[index_of(pass)]);
-  race(contenders, budget_ms);
-  const auto best = std::min_element(contenders.begin(), contenders.begin() + ways,
+  time_all(alternatives, budget_ms);
+  const auto best = std::min_element(alternatives.begin(), alternatives.begin() + ways,
                                      [](const auto& a, const auto& b) { return a.best < b.best; });
-  Row row{best->best, contenders[static_cast<std::size_t>(ways)].best, 0, problem.flops() * 1e-9};
-  if (contenders.back().name == "fft") row.fft = contenders.back().best;
+  Row row{best->best, alternatives[static_cast<std::size_t>(ways)].best, 0, problem.flops() * 1e-9};
+  if (alternatives.back().name == "fft") row.fft = alternatives.back().best;
   std::printf("| %s | %s | %.2f | %s | %.3f | %.3f | %.2f | ", name.c_str(), std::string(to_string(pass)).c_str(),
               row.gflop, best->name.c_str(), row.onednn_itself, row.onednn, row.onednn / row.onednn_itself);
   if (row.fft > 0)

@@ -21,7 +21,7 @@
 #include "framework/error.h"
 #include "layers/conv/engines/cudnn_plan.h"
 #include "layers/conv/engines/engines.h"
-#include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/autotuner.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "layers/conv/tuner/timing.h"
 #include "tests/support/conv_problem.h"
@@ -120,7 +120,7 @@ void run(const std::map<std::string, std::string>& options) {
     CudnnHandle handle;
     check(cudnn().create(handle.put()));
     check(cudnn().set_stream(handle.get(), static_cast<cudaStream_t>(ctx.stream->native())));
-    const Contest::Rules rules{.workspace_limit = workspace};
+    const Autotuner::Rules rules{.workspace_limit = workspace};
     for (const auto& engine : make_conv_engines(device, {.workspace_limit = workspace})) {
       if (engine->name() != options.at("--engine")) continue;
       for (const Precision precision : {Precision::fp32, Precision::tf32})
@@ -133,10 +133,10 @@ void run(const std::map<std::string, std::string>& options) {
                       std::string(to_string(pass)).c_str());
           try {
             ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-            ContestResult result;
+            AutotunerResult result;
             const double choosing =
                 time_in_a_row(*ctx.stream, 1,
-                              [&] { result = Contest(ctx, problem, {pass}, {engine.get()}, rules).hold(); }) /
+                              [&] { result = Autotuner(ctx, problem, {pass}, {engine.get()}, rules).run(); }) /
                 1e3;
             const auto& plan = result.passes[index_of(pass)].winner;
             if (plan == nullptr) throw Error(result.passes[index_of(pass)].reason);

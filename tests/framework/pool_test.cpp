@@ -28,7 +28,7 @@ struct CountingPool {
 
   // Records the blocks that `work` takes.
   template <class Work>
-  void rehearse(const Work& work) {
+  void trial_run(const Work& work) {
     pool.start_holding();
     work();
     pool.stop_holding();
@@ -107,7 +107,7 @@ void small_then_large(Pool& pool) {
 
 TEST(Pool, ReplaysRecordedBlocksInOneAllocation) {
   CountingPool counting;
-  counting.rehearse([&] { small_then_large(counting.pool); });
+  counting.trial_run([&] { small_then_large(counting.pool); });
   counting.pool.release_cached();
 
   counting.allocated = 0;
@@ -125,7 +125,7 @@ TEST(Pool, ReplaysBlocksThatWereLarger) {
   CountingPool counting;
   counting.pool.take(1000), counting.pool.take(2 * mib);
   const auto twice = [&] { counting.pool.take(600), counting.pool.take(mib + mib / 2); };
-  counting.rehearse(twice);
+  counting.trial_run(twice);
   counting.pool.start_holding(Pool::Holding::before);
   twice();
   EXPECT_EQ(counting.pool.stop_holding().size(), 1u) << "the piece and no other";
@@ -133,7 +133,7 @@ TEST(Pool, ReplaysBlocksThatWereLarger) {
 
 TEST(Pool, AllocatesNothingIfRecordIsEmpty) {
   CountingPool counting;
-  counting.rehearse([] {});
+  counting.trial_run([] {});
   counting.pool.start_holding(Pool::Holding::before);
   EXPECT_TRUE(counting.pool.stop_holding().empty());
   EXPECT_EQ(counting.allocated, 0);
@@ -141,7 +141,7 @@ TEST(Pool, AllocatesNothingIfRecordIsEmpty) {
 
 TEST(Pool, AllocatesIfReplayDiffers) {
   CountingPool counting;
-  counting.rehearse([&] { small_then_large(counting.pool); });
+  counting.trial_run([&] { small_then_large(counting.pool); });
 
   counting.pool.start_holding(Pool::Holding::before);
   const auto as_before = counting.pool.take(2 * mib), other = counting.pool.take(8 * mib);
@@ -152,7 +152,7 @@ TEST(Pool, AllocatesIfReplayDiffers) {
 
 TEST(Pool, DoesNotReuseBlockHeldLonger) {
   CountingPool counting;
-  counting.rehearse([&] { small_then_large(counting.pool); });
+  counting.trial_run([&] { small_then_large(counting.pool); });
 
   counting.pool.start_holding(Pool::Holding::before);
   const auto kept = counting.pool.take(2 * mib), next = counting.pool.take(3 * mib);
@@ -162,7 +162,7 @@ TEST(Pool, DoesNotReuseBlockHeldLonger) {
 
 TEST(Pool, AllocatesSeparatelyIfOutOfMemory) {
   CountingPool counting;
-  counting.rehearse([&] { small_then_large(counting.pool); });
+  counting.trial_run([&] { small_then_large(counting.pool); });
   counting.pool.release_cached();
 
   counting.limit = 4 * mib;
@@ -173,7 +173,7 @@ TEST(Pool, AllocatesSeparatelyIfOutOfMemory) {
 
 TEST(Pool, ReusesPieceWhileHeld) {
   CountingPool counting;
-  counting.rehearse([&] { small_then_large(counting.pool); });
+  counting.trial_run([&] { small_then_large(counting.pool); });
   const auto place_of_a_block = [&](Pool::Holding as, std::vector<std::shared_ptr<void>>& held) {
     counting.pool.start_holding(as);
     void* const place = counting.pool.take(2 * mib).get();
@@ -196,7 +196,7 @@ TEST(Pool, ReusesPieceWhileHeld) {
 // A graph replays in the memory it took, which must not be freed before stop_holding() has returned it.
 TEST(Pool, KeepsHeldBlocksWithoutMemory) {
   CountingPool counting;
-  counting.rehearse([&] { counting.pool.take(3 * mib), counting.pool.take(8 * mib); });
+  counting.trial_run([&] { counting.pool.take(3 * mib), counting.pool.take(8 * mib); });
   counting.pool.release_cached();
 
   counting.limit = 4 * mib;

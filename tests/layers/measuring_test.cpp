@@ -19,7 +19,7 @@ void wait(int milliseconds) {
 TEST(Measuring, IsQuietWhileItIsShort) {
   int told = 0;
   Measuring measuring([&](const std::string&) { ++told; });
-  for (int contest = 0; contest < 3; ++contest) {
+  for (int benchmark = 0; benchmark < 3; ++benchmark) {
     measuring.begin("a short one");
     measuring.between_two();
     measuring.end();

@@ -21,7 +21,7 @@ TEST_F(ConvTunerTest, MeasuresOnceAndSelectsFastest) {
   const auto* choice = all.find(small_problem, ConvPass::forward);
   EXPECT_EQ(choice->reason, "measured 1.00 ms, next slow 20.00");
   EXPECT_EQ(choice->milliseconds, 1);
-  EXPECT_EQ(choice->entrants.size(), 2u);
+  EXPECT_EQ(choice->candidates.size(), 2u);
 }
 
 TEST_F(ConvTunerTest, OnlyMeasuredBenchmarks) {

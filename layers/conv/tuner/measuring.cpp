@@ -8,22 +8,22 @@
 
 namespace twiddle {
 
-void Measuring::begin(const std::string& contest) {
-  contest_ = contest;
+void Measuring::begin(const std::string& problem) {
+  problem_ = problem;
   start_ = Clock::now();
 }
 
 void Measuring::end() {
   before_ = seconds();
   ++done_;
-  contest_.clear();
+  problem_.clear();
 }
 
 void Measuring::between_two() {
   if (stop_ && stop_()) throw Interrupted();
-  if (!tell_ || contest_.empty() || seconds() < next_) return;
+  if (!tell_ || problem_.empty() || seconds() < next_) return;
   next_ = seconds() + 10;
-  tell_(fmt::format("measuring convolution engines: {:.0f} s so far{}, at {}", seconds(), remaining(), contest_));
+  tell_(fmt::format("measuring convolution engines: {:.0f} s so far{}, at {}", seconds(), remaining(), problem_));
 }
 
 double Measuring::seconds() const {

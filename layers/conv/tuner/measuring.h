@@ -13,9 +13,9 @@ class Measuring {
 
   // `tell` receives the progress after two seconds and then every ten. `stop` is polled; true stops the measurement.
   explicit Measuring(Tell tell, Stop stop = {}) : tell_(std::move(tell)), stop_(std::move(stop)) {}
-  void stop_if(Stop stop) { stop_ = std::move(stop); }  // instead of the one before
-  void expect(int contests) { expected_ += contests; }  // for the estimate of the remaining time
-  void begin(const std::string& contest);               // "forward of 16x3x32x32 * 8x3x5x5"
+  void stop_if(Stop stop) { stop_ = std::move(stop); }      // instead of the one before
+  void expect(int benchmarks) { expected_ += benchmarks; }  // for the estimate of the remaining time
+  void begin(const std::string& problem);                   // "forward of 16x3x32x32 * 8x3x5x5"
   void end();
   void between_two();  // measurements: throws Interrupted
 
@@ -26,7 +26,7 @@ class Measuring {
 
   Tell tell_;
   Stop stop_;
-  std::string contest_;
+  std::string problem_;
   int expected_ = 0, done_ = 0;
   double before_ = 0, next_ = 2;  // seconds: of earlier benchmarks, and when the next report is due
   Clock::time_point start_ = Clock::now();

@@ -54,12 +54,12 @@ const ConvTuner::Choice& ConvTuner::choose(Context& ctx, const ConvProblem& prob
   if (known != choices_.end() && known->second.holds && !(ctx.training && known->second.forward_alone))
     return known->second;
   Choice choice = is_measured(asked.how) ? by_measurement(ctx, asked) : unmeasured(&ctx, asked);
-  forget_rehearsals(ctx);
+  forget_trial_runs(ctx);
   return choices_.insert_or_assign(asked, std::move(choice)).first->second;
 }
 
 // What was tried leaves the memory as it was. In evaluation the weights' spectra stay, which other layers have left.
-void ConvTuner::forget_rehearsals(Context& ctx) {
+void ConvTuner::forget_trial_runs(Context& ctx) {
   ctx.training ? forget() : forget_gone();
   ctx.stream->release_unused();
 }
@@ -261,7 +261,7 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& questi
   std::vector<ConvPass> passes;
   for (const ConvPass each : every_pass)
     if (each == question.pass || (trains && problem.in_training(each))) passes.push_back(each);
-  std::optional<ContestResult> result = hold_contest(ctx, question, passes);
+  std::optional<AutotunerResult> result = autotune(ctx, question, passes);
   if (!result) {
     Choice choice = unmeasured(nullptr, question);
     choice.reason += ", not measured: not enough memory";
@@ -278,37 +278,37 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& questi
 }
 
 // Empty if the trial run lacks memory; the passes themselves may have enough.
-std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const Question& question,
-                                                     const std::vector<ConvPass>& passes) {
-  Contest::Rules rules{.workspace_limit = policy_.workspace_limit, .deterministic = policy_.deterministic};
+std::optional<AutotunerResult> ConvTuner::autotune(Context& ctx, const Question& question,
+                                                   const std::vector<ConvPass>& passes) {
+  Autotuner::Rules rules{.workspace_limit = policy_.workspace_limit, .deterministic = policy_.deterministic};
   rules.failed = [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); };
   const std::shared_ptr<Measuring>& measuring = policy_.measuring;
   if (measuring) {
     rules.between_two = [&] { measuring->between_two(); };
     measuring->begin(to_string(question.problem));
   }
-  std::optional<ContestResult> result;
+  std::optional<AutotunerResult> result;
   try {
-    result = Contest(ctx, question.problem, passes, contenders(question.how), rules).hold();
+    result = Autotuner(ctx, question.problem, passes, candidate_engines(question.how), rules).run();
   } catch (const OutOfMemory&) {
-    forget_rehearsals(ctx);
+    forget_trial_runs(ctx);
   }
   if (measuring) measuring->end();
   return result;
 }
 
-ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, ContestResult::Pass result,
+ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, AutotunerResult::Pass result,
                                      std::vector<ChoiceCache::Line>& lines) {
   if (result.winner == nullptr && question.how != measured)
-    throw refused(question, result.entrants.empty() ? "" : result.reason);
+    throw refused(question, result.candidates.empty() ? "" : result.reason);
   if (result.winner == nullptr) {
     Choice choice = by_rule(&ctx, question);
     choice.reason = std::move(result.reason);
     choice.measured = true;
     return choice;
   }
-  const bool coupled = std::any_of(result.entrants.begin(), result.entrants.end(),
-                                   [](const Entrant& entrant) { return !entrant.facts.shares.empty(); });
+  const bool coupled = std::any_of(result.candidates.begin(), result.candidates.end(),
+                                   [](const Candidate& candidate) { return !candidate.facts.shares.empty(); });
   const bool forward_alone = !ctx.training && coupled;
   if (result.doubtful)
     result.reason += ", not kept: its repeats disagree";
@@ -317,17 +317,17 @@ ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, Con
   else
     lines.push_back(
         {cache_key(ctx.stream->device(), question, forward_alone), {full_name(*result.winner), result.milliseconds}});
-  for (Entrant& entrant : result.entrants) entrant.plan = nullptr;  // a library's may hold memory of the device
+  for (Candidate& candidate : result.candidates) candidate.plan = nullptr;  // a library's may hold memory of the device
   return {.plan = std::move(result.winner),
           .reason = std::move(result.reason),
           .milliseconds = result.milliseconds,
           .forward_alone = forward_alone,
           .holds = true,
           .measured = true,
-          .entrants = std::move(result.entrants)};
+          .candidates = std::move(result.candidates)};
 }
 
-std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
+std::vector<ConvEngine*> ConvTuner::candidate_engines(const std::string& how) {
   if (how != measured) return {&engine(without_clock(how))};
   std::vector<ConvEngine*> all;
   for (const auto& engine : engines_) all.push_back(engine.get());
@@ -377,7 +377,8 @@ ChoiceKey ConvTuner::cache_key(const Device& device, const Question& question, b
                           problem.weight_gradient ? "" : " without the weights' gradient",
                           follows.empty() ? "" : ", then" + follows, "\t", describe(device), "\tworkspace_limit ",
                           policy_.workspace_limit, policy_.deterministic ? " deterministic" : "", "\t");
-  for (const ConvEngine* engine : contenders(question.how)) text += join(engine->name(), "(", engine->library(), ") ");
+  for (const ConvEngine* engine : candidate_engines(question.how))
+    text += join(engine->name(), "(", engine->library(), ") ");
   text += join("frequency_budget ", policy_.frequency_budget, " ", forward_alone ? "forward alone " : "", "\ttwiddle ",
                policy_.build);
   return {question.problem.batch, std::move(text)};

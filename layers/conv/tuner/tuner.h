@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "layers/conv/conv_policy.h"
+#include "layers/conv/tuner/autotuner.h"
 #include "layers/conv/tuner/choice_cache.h"
-#include "layers/conv/tuner/contest.h"
 
 namespace twiddle {
 
@@ -25,9 +25,9 @@ class ConvTuner {
     double milliseconds = 0;  // where measured
     // Chosen without the backward passes (evaluation). In training another plan may be faster, as passes share spectra.
     bool forward_alone = false;
-    bool holds = false;                  // its error was checked on this problem
-    bool measured = false;               // on this problem: a problem of similar batch size may reuse it
-    std::vector<Entrant> entrants = {};  // all plans that were compared
+    bool holds = false;                      // its error was checked on this problem
+    bool measured = false;                   // on this problem: a problem of similar batch size may reuse it
+    std::vector<Candidate> candidates = {};  // all plans that were compared
   };
 
   ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy);
@@ -86,18 +86,18 @@ class ConvTuner {
 
   // By measurement, or from an earlier one.
   Choice by_measurement(Context& ctx, const Question& question);
-  std::optional<ContestResult> hold_contest(Context& ctx, const Question& question,
-                                            const std::vector<ConvPass>& passes);
+  std::optional<AutotunerResult> autotune(Context& ctx, const Question& question, const std::vector<ConvPass>& passes);
   // Returns the choice for one measured pass; adds the cache's new entries to `lines`.
-  Choice outcome(Context& ctx, const Question& question, ContestResult::Pass result,
+  Choice outcome(Context& ctx, const Question& question, AutotunerResult::Pass result,
                  std::vector<ChoiceCache::Line>& lines);
-  std::vector<ConvEngine*> contenders(const std::string& how);  // among whom "measured" or "measured:cudnn" chooses
+  std::vector<ConvEngine*> candidate_engines(
+      const std::string& how);  // among whom "measured" or "measured:cudnn" chooses
   // What is known of the problem, or of one whose batch is near enough; an empty plan: nothing.
   Choice known(const Device& device, const Question& question, bool forward_alone);
   Choice of_another_batch(const Question& question, bool forward_alone) const;
   ChoiceKey cache_key(const Device& device, const Question& question, bool forward_alone);
   Choice again(const std::string& full_name, const Question& question, Choice choice) const;
-  void forget_rehearsals(Context& ctx);
+  void forget_trial_runs(Context& ctx);
 
   std::vector<std::unique_ptr<ConvEngine>> engines_;
   ConvPolicy policy_;

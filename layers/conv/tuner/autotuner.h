@@ -13,7 +13,7 @@ namespace twiddle {
 class Error;
 
 // The result of one plan.
-struct Entrant {
+struct Candidate {
   std::shared_ptr<const ConvPlan> plan;  // null once the result is stored
   ConvPlan::Facts facts;
   double milliseconds = std::numeric_limits<double>::infinity();  // alone, if it was timed
@@ -22,13 +22,13 @@ struct Entrant {
       "not benchmarked: other grids were faster in a short run";  // why it is out; empty: it ran to the end
 };
 
-struct ContestResult {
+struct AutotunerResult {
   struct Pass {
     std::shared_ptr<const ConvPlan> winner;  // null: no plan is within the error limit
     double milliseconds = 0;                 // of the winner, in its step where it won by that
     std::string reason;                      // "measured 1.42 ms, next gemm 3.10"
     std::string failure;                     // of engines that failed to make plans; empty: none did
-    std::vector<Entrant> entrants;           // the fastest first
+    std::vector<Candidate> candidates;       // the fastest first
     bool doubtful = false;                   // its repeats disagree: nothing to remember
     bool short_of_memory = false;            // some plan could not be timed for that: nothing to remember, either
   };
@@ -39,7 +39,7 @@ struct ContestResult {
 // Finds the fastest plans of some engines for a problem's passes, with the problem's epilogue. All plans are timed
 // briefly, the best ones longer, and each is checked against the error limit. Plans that share spectra are timed one
 // after another, as in a training step. Together they may win all passes even if none wins its pass alone.
-class Contest {
+class Autotuner {
  public:
   struct Rules {
     std::size_t workspace_limit = 0;
@@ -48,10 +48,10 @@ class Contest {
     std::function<void()> between_two = [] {};  // is called between two measurements, and may throw
     std::function<void(const ConvEngine&, const Error&)> failed = [](const auto&, const auto&) {};  // to make plans
   };
-  Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes, std::vector<ConvEngine*> engines,
-          Rules rules);
+  Autotuner(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes, std::vector<ConvEngine*> engines,
+            Rules rules);
   // Runs the benchmark, and again if its repeats disagree.
-  ContestResult hold();
+  AutotunerResult run();
 
  private:
   struct Timed {
@@ -65,18 +65,18 @@ class Contest {
     double milliseconds = std::numeric_limits<double>::infinity();  // of the step of its fastest
     StepPlans in_round(std::size_t round) const;                    // of each pass's plans that one, or the last
   };
-  ContestResult gather() const;
-  ContestResult hold_once(ContestResult result);
-  std::vector<Family> families(const ContestResult& gathered) const;
-  std::vector<Family> fastest_families(const ContestResult& gathered);
+  AutotunerResult gather() const;
+  AutotunerResult run_once(AutotunerResult result);
+  std::vector<Family> families(const AutotunerResult& gathered) const;
+  std::vector<Family> fastest_families(const AutotunerResult& gathered);
   StepTimes look(StepTrial& trial, const StepPlans& plans, double budget_ms);
   void look(StepTrial& trial, Family& family, double budget_ms);
   void choose_products(StepTrial& trial, Family& family);
-  void race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here);
-  void take_first_look(PassTrial& trial, Entrant& entrant, double& fastest);
-  void repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const;
-  void weigh_epilogue_backward(ContestResult& result) const;
-  void race_together(const std::vector<Family>& families, ContestResult& result);
+  void time_alone(ConvPass pass, std::vector<Family>& families, AutotunerResult::Pass& here);
+  void take_first_look(PassTrial& trial, Candidate& candidate, double& fastest);
+  void repeat_the_best(PassTrial& trial, AutotunerResult::Pass& here) const;
+  void weigh_epilogue_backward(AutotunerResult& result) const;
+  void time_together(const std::vector<Family>& families, AutotunerResult& result);
   void note(const Error& failure);
 
   Context& ctx_;
