@@ -177,7 +177,7 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
   Stream& stream = *ctx.stream;
   const Tensor value = x.value();
   const BatchShape planes = batch_shape_of(value);
-  const bool with_ranks = meets_ranks(ctx);
+  const bool with_ranks = syncs_with_ranks(ctx);
   require(with_ranks || planes.values() > 1, "batch_norm '", name(),
           "' needs more than one value per channel to train: use a batch of two or more images");
   const Variable scale = scale_->variable, bias = bias_->variable;
@@ -217,7 +217,7 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
       });
 }
 
-bool BatchNorm::meets_ranks(const Context& ctx) const {
+bool BatchNorm::syncs_with_ranks(const Context& ctx) const {
   return sync_ && ctx.ranks != nullptr && ctx.training && !frozen();
 }
 

@@ -34,7 +34,7 @@ class BatchNorm : public Layer {
 
  private:
   bool frozen() const { return scale_->frozen && bias_->frozen; }
-  bool meets_ranks(const Context& ctx) const;
+  bool syncs_with_ranks(const Context& ctx) const;
   Variable normalize(Context& ctx, const Variable& x, const Variable* other);
   Variable normalize_by_batch(Context& ctx, const Variable& x, const Variable* other);
   Variable normalize_by_averages(Context& ctx, const Variable& x, const Variable* other);

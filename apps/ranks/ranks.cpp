@@ -67,7 +67,7 @@ int end_all(Communicator& ranks, const Failure& failure) {
 }
 
 std::shared_ptr<Communicator> join_by_nccl(const Launch& launch) {
-  if (launch.meeting.host.empty())
+  if (launch.rendezvous.host.empty())
     throw Error(ErrorKind::config,
                 fmt::format("{} has started {} ranks on several machines, and they have to know where rank 0 is: give "
                             "all of them MASTER_ADDR (mpirun -x MASTER_ADDR=HOST)",

@@ -22,7 +22,7 @@ namespace twiddle {
 
 namespace {
 
-constexpr double seconds_to_meet = 60, seconds_to_join = 120;
+constexpr double seconds_to_connect = 60, seconds_to_join = 120;
 constexpr double seconds_of_silence = 30;  // after which a rank counts as gone
 
 using SideStream = Handle<cudaStream_t, cudaStreamDestroy>;
@@ -95,7 +95,7 @@ std::string advice_where_nccl_fails() {
 
 class NcclRanks final : public Communicator {
  public:
-  explicit NcclRanks(const Launch& launch) : NcclRanks(launch, meet_ranks(launch, seconds_to_meet)) {}
+  explicit NcclRanks(const Launch& launch) : NcclRanks(launch, connect_ranks(launch, seconds_to_connect)) {}
   ~NcclRanks() override {
     watch_.leave();  // first: the others then do not treat NCCL's errors as a failure
     // Aborts pending collectives: their results are not needed.

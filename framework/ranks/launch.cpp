@@ -62,7 +62,7 @@ std::string first_host(const std::string& list) {
 constexpr int usual_port = 29501;  // after torchrun's default
 
 // Uses the port after the launcher's: torchrun listens at MASTER_PORT, and NCCL at NCCL_COMM_ID.
-SocketPlace meeting_of(const Launch& launch, const ReadVariable& variable) {
+SocketPlace rendezvous_of(const Launch& launch, const ReadVariable& variable) {
   if (const char* const port = variable("TWIDDLE_PORT")) return {"127.0.0.1", number_of("TWIDDLE_PORT", port)};
   if (const char* const id = variable("NCCL_COMM_ID")) {
     const std::string place = id;
@@ -105,7 +105,7 @@ Launch read_launch(const ReadVariable& variable) {
     if (launch.rank >= launch.size)
       throw Error(ErrorKind::config, join("the environment sets rank ", rank, " of ", size, " (", family.rank, ", ",
                                           family.size, "): the first rank is 0"));
-    if (launch.size > 1) launch.meeting = meeting_of(launch, variable), launch.token = token_of(family, variable);
+    if (launch.size > 1) launch.rendezvous = rendezvous_of(launch, variable), launch.token = token_of(family, variable);
     return launch;
   }
   return {};

@@ -11,10 +11,10 @@ namespace twiddle {
 // The environment variables by which a launcher (mpirun, srun, torchrun, or --gpus) describes a process that it starts.
 struct Launch {
   int rank = 0, size = 1;
-  int local_rank = 0;         // among the ranks on this machine
-  std::string launcher = {};  // empty: the process was started by itself
-  SocketPlace meeting = {};   // where rank 0 listens if nothing else joins the ranks; no host: unknown
-  std::string token = {};     // identifies the ranks of this training at the rendezvous; empty: no check
+  int local_rank = 0;           // among the ranks on this machine
+  std::string launcher = {};    // empty: the process was started by itself
+  SocketPlace rendezvous = {};  // where rank 0 listens if nothing else joins the ranks; no host: unknown
+  std::string token = {};       // identifies the ranks of this training at the rendezvous; empty: no check
 };
 
 // Reads the variables by `variable`, which gives null where one is not set: those of --gpus, of Open MPI, of MPICH and

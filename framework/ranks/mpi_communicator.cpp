@@ -8,8 +8,8 @@
 #include "framework/error.h"
 #include "framework/ranks/communicator.h"
 #include "framework/ranks/join_limit.h"
-#include "framework/ranks/own_meeting.h"
 #include "framework/ranks/rank_watch.h"
+#include "framework/ranks/tcp_rendezvous.h"
 
 namespace twiddle {
 
@@ -23,7 +23,7 @@ void check_mpi(int code, const char* call) {
   throw Error(ErrorKind::device, join(call, ": ", text));
 }
 
-constexpr double seconds_to_join = 60, seconds_to_meet = 20, seconds_of_silence = 30;
+constexpr double seconds_to_join = 60, seconds_to_connect = 20, seconds_of_silence = 30;
 
 // Limits for one call: MPI counts in an int.
 constexpr std::int64_t most_floats = std::int64_t(1) << 28;
@@ -68,7 +68,7 @@ class MpiRanks final : public Communicator {
 
   void watch(const ReportText& warn) try {
     if (size_ > 1)
-      watch_ = std::make_unique<RankWatch>(rank_, meet_at_own_place(*this, seconds_to_meet).life, seconds_of_silence);
+      watch_ = std::make_unique<RankWatch>(rank_, tcp_rendezvous(*this, seconds_to_connect).life, seconds_of_silence);
   } catch (const Error& error) {
     if (rank_ == 0 && warn)
       warn(join("no heartbeat monitoring: if a rank stops, the others wait for it; ranks cannot connect over TCP: ",

@@ -41,8 +41,8 @@ std::string missing_text(const RankLines& all, const Launch& launch, double pati
   std::string ranks;
   for (int rank = 1; rank < launch.size; ++rank)
     if (!all.life[static_cast<std::size_t>(rank - 1)].open()) ranks += join(ranks.empty() ? "" : ", ", rank);
-  return join("of ", launch.size, " ranks these did not connect to ", to_string(launch.meeting), " within ", patience,
-              " s: ", ranks, "\n  Check that they were started and that their hosts can reach this port");
+  return join("of ", launch.size, " ranks these did not connect to ", to_string(launch.rendezvous), " within ",
+              patience, " s: ", ranks, "\n  Check that they were started and that their hosts can reach this port");
 }
 
 // A connection that has not said yet which rank it is of.
@@ -134,7 +134,7 @@ void take_in(RankLines& all, const Launch& launch, const Hello& hello, Socket so
     throw Error(
         ErrorKind::device,
         join("rank ", hello.rank, " of ", hello.size, place == nullptr ? " connected to " : " connected twice to ",
-             to_string(launch.meeting), ", which expects ", launch.size,
+             to_string(launch.rendezvous), ", which expects ", launch.size,
              " ranks: it belongs to another training.\n  Give each training a different MASTER_PORT"));
   *place = std::move(socket);
 }
@@ -143,7 +143,7 @@ RankLines wait_for_others(const Launch& launch, double patience) {
   RankLines all;
   const auto others = static_cast<std::size_t>(launch.size - 1);
   for (std::size_t line = 0; line < lines; ++line) line_of(all, line).resize(others);
-  const Socket listener = listen_at(launch.meeting);
+  const Socket listener = listen_at(launch.rendezvous);
   const Deadline deadline(patience);
   Callers callers(launch, listener);
   for (std::size_t come = 0; come < lines * others;) {
@@ -172,7 +172,7 @@ RankLines go_to_rank_0(const Launch& launch, double patience) {
   const Deadline deadline(patience);
   const auto in_time = [&] { return deadline.left() > 0; };
   for (std::size_t line = 0; line < lines; ++line) {
-    Socket socket = connect_within(launch.meeting, deadline, patience);
+    Socket socket = connect_within(launch.rendezvous, deadline, patience);
     Hello hello;
     hello.rank = launch.rank, hello.size = launch.size, hello.line = static_cast<std::int32_t>(line);
     hello.token_size = static_cast<std::int32_t>(launch.token.size());
@@ -183,7 +183,7 @@ RankLines go_to_rank_0(const Launch& launch, double patience) {
   for (std::size_t line = 0; line < lines; ++line) {
     char answer = 0;
     if (receive_bytes(line_of(all, line).front(), &answer, 1, in_time) != Transfer::done || answer != here)
-      throw Error(ErrorKind::device, join(to_string(launch.meeting),
+      throw Error(ErrorKind::device, join(to_string(launch.rendezvous),
                                           " did not accept this rank: rank 0 exited, other ranks are "
                                           "missing, or another program has the port (set another MASTER_PORT)"));
   }
@@ -192,7 +192,7 @@ RankLines go_to_rank_0(const Launch& launch, double patience) {
 
 }  // namespace
 
-RankLines meet_ranks(const Launch& launch, double patience) {
+RankLines connect_ranks(const Launch& launch, double patience) {
   // Rank 0 has a shorter timeout than the others, so that it reports which ranks are missing.
   return launch.rank == 0 ? wait_for_others(launch, patience) : go_to_rank_0(launch, 1.1 * patience);
 }

@@ -18,6 +18,6 @@ struct RankLines {
 
 // Waits until all ranks of the launch have connected. Connections without its token are closed. Throws an Error of kind
 // device after `patience` seconds, or if a rank with the token has a conflicting rank or size.
-RankLines meet_ranks(const Launch& launch, double patience);
+RankLines connect_ranks(const Launch& launch, double patience);
 
 }  // namespace twiddle

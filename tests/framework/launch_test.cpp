@@ -64,19 +64,19 @@ TEST(Launch, PrefersInnerLauncher) {
   EXPECT_EQ(launch_of(gpus).token, "random/");
 }
 
-std::string meeting_of(std::map<std::string, std::string> variables) {
+std::string rendezvous_of(std::map<std::string, std::string> variables) {
   variables.insert({{"SLURM_PROCID", "7"}, {"SLURM_STEP_NUM_TASKS", "16"}});
-  const SocketPlace place = launch_of(variables).meeting;
+  const SocketPlace place = launch_of(variables).rendezvous;
   return place.host.empty() ? "" : to_string(place);
 }
 
 TEST(Launch, RendezvousUsesPortAfterMasterPort) {
-  EXPECT_EQ(meeting_of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}}), "a:29501");
-  EXPECT_EQ(meeting_of({{"MASTER_ADDR", "a"}}), "a:29501");
-  EXPECT_EQ(meeting_of({{"NCCL_COMM_ID", "10.0.0.1:5000"}, {"MASTER_ADDR", "a"}}), "10.0.0.1:5001");
-  EXPECT_EQ(meeting_of({{"NCCL_COMM_ID", "[fe80::1]:5000"}}), "fe80::1:5001");
+  EXPECT_EQ(rendezvous_of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}}), "a:29501");
+  EXPECT_EQ(rendezvous_of({{"MASTER_ADDR", "a"}}), "a:29501");
+  EXPECT_EQ(rendezvous_of({{"NCCL_COMM_ID", "10.0.0.1:5000"}, {"MASTER_ADDR", "a"}}), "10.0.0.1:5001");
+  EXPECT_EQ(rendezvous_of({{"NCCL_COMM_ID", "[fe80::1]:5000"}}), "fe80::1:5001");
   const auto variables = variables_of_rank(1, 4, 40000, "random");
-  EXPECT_EQ(to_string(launch_of({variables.begin(), variables.end()}).meeting), "127.0.0.1:40000");
+  EXPECT_EQ(to_string(launch_of({variables.begin(), variables.end()}).rendezvous), "127.0.0.1:40000");
 }
 
 TEST(Launch, TokenIdentifiesJob) {
@@ -100,15 +100,15 @@ TEST(Launch, TokensDiffer) {
 TEST(Launch, RendezvousIsLocalWithoutAddress) {
   const std::map<std::string, std::string> variables{
       {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
-  EXPECT_EQ(to_string(launch_of(variables).meeting), "127.0.0.1:29501");
-  EXPECT_EQ(launch_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).meeting.host, "");
+  EXPECT_EQ(to_string(launch_of(variables).rendezvous), "127.0.0.1:29501");
+  EXPECT_EQ(launch_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).rendezvous.host, "");
 }
 
 TEST(Launch, RendezvousIsOnFirstSlurmHost) {
-  EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "a,b"}, {"SLURM_JOB_ID", "20007"}}), "a:20008");
-  EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "node[07-09,12],b"}, {"MASTER_PORT", "5000"}}), "node07:5001");
-  EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "node[7,9]"}}), "node7:29501");
-  EXPECT_EQ(meeting_of({}), "");
+  EXPECT_EQ(rendezvous_of({{"SLURM_STEP_NODELIST", "a,b"}, {"SLURM_JOB_ID", "20007"}}), "a:20008");
+  EXPECT_EQ(rendezvous_of({{"SLURM_STEP_NODELIST", "node[07-09,12],b"}, {"MASTER_PORT", "5000"}}), "node07:5001");
+  EXPECT_EQ(rendezvous_of({{"SLURM_STEP_NODELIST", "node[7,9]"}}), "node7:29501");
+  EXPECT_EQ(rendezvous_of({}), "");
 }
 
 TEST(Launch, RefusesInvalidVariables) {

@@ -24,7 +24,7 @@ void on_connected_ranks(int size, const std::function<void(int rank, RankTexts& 
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      RankTexts texts(rank, std::move(meet_ranks(launch_at(rank, size, port), patience).texts));
+      RankTexts texts(rank, std::move(connect_ranks(launch_at(rank, size, port), patience).texts));
       work(rank, texts);
     });
   for (std::thread& thread : threads) thread.join();
@@ -97,7 +97,7 @@ TEST(RankTexts, StopsWaitingIfRankExits) {
 
 std::string message_of(const Launch& launch, double seconds) {
   try {
-    meet_ranks(launch, seconds);
+    connect_ranks(launch, seconds);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::device);
     return error.what();
@@ -105,13 +105,13 @@ std::string message_of(const Launch& launch, double seconds) {
   return "";
 }
 
-TEST(MeetingRanks, ReportMissingRanks) {
+TEST(ConnectingRanks, ReportMissingRanks) {
   const std::string message = message_of(launch_at(0, 3, free_port()), 0.1);
   EXPECT_NE(message.find("did not connect to 127.0.0.1:"), std::string::npos) << message;
   EXPECT_NE(message.find("within 0.1 s: 1, 2"), std::string::npos) << message;
 }
 
-TEST(MeetingRanks, ReportPortInUse) {
+TEST(ConnectingRanks, ReportPortInUse) {
   const int port = free_port();
   const Socket other = listen_at({"127.0.0.1", port});
   const std::string message = message_of(launch_at(0, 2, port), 1);
@@ -119,7 +119,7 @@ TEST(MeetingRanks, ReportPortInUse) {
   EXPECT_NE(message.find("MASTER_PORT"), std::string::npos) << message;
 }
 
-TEST(MeetingRanks, RefuseRankOfAnotherSize) {
+TEST(ConnectingRanks, RefuseRankOfAnotherSize) {
   const int port = free_port();
   std::thread other([port] { message_of(launch_at(2, 4, port), 0.5); });
   const std::string message = message_of(launch_at(0, 2, port), patience);
@@ -134,7 +134,7 @@ Socket stranger_at(int port) {
 }
 
 // An unrelated program that connects to ports or sends arbitrary data.
-TEST(MeetingRanks, IgnoreUnrelatedClient) {
+TEST(ConnectingRanks, IgnoreUnrelatedClient) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
   const Socket stranger = stranger_at(port);
@@ -145,7 +145,7 @@ TEST(MeetingRanks, IgnoreUnrelatedClient) {
 }
 
 // Each of them could block for as long as the limit for all ranks.
-TEST(MeetingRanks, AcceptRanksWhileOthersAreSilent) {
+TEST(ConnectingRanks, AcceptRanksWhileOthersAreSilent) {
   constexpr double seconds = 4;
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), seconds), ""); });
@@ -155,7 +155,7 @@ TEST(MeetingRanks, AcceptRanksWhileOthersAreSilent) {
   rank_0.join();
 }
 
-TEST(MeetingRanks, CloseOldestConnectionOfOneAddress) {
+TEST(ConnectingRanks, CloseOldestConnectionOfOneAddress) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
   std::vector<Socket> strangers;
@@ -169,7 +169,7 @@ TEST(MeetingRanks, CloseOldestConnectionOfOneAddress) {
 }
 
 // It uses the protocol of a rank and could replace one.
-TEST(MeetingRanks, RejectAnotherToken) {
+TEST(ConnectingRanks, RejectAnotherToken) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
   for (const char* token : {"", "its tokem", "another token"}) {

@@ -20,7 +20,7 @@ class WatchedRanks : public testing::Test {
       if (process != 0) continue;
       int code = 1;
       {
-        RankWatch watch(rank, std::move(meet_ranks({rank, size, rank, "a test", {"127.0.0.1", port}}, 60).life),
+        RankWatch watch(rank, std::move(connect_ranks({rank, size, rank, "a test", {"127.0.0.1", port}}, 60).life),
                         silence);
         watch.when_lost([rank, &watch](const std::string& who) {
           if (who == "rank 1 disconnected unexpectedly" && rank == 0) std::_Exit(77);

@@ -65,12 +65,12 @@ TEST(SharedEvaluation, EvaluatesImagesWithFewBytesSent) {
   evaluator_of_one->finish(one);
 
   constexpr int size = 3;
-  const auto meeting = std::make_shared<Meeting>(size);
+  const auto rendezvous = std::make_shared<Rendezvous>(size);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       const auto own_stream = make_stream({});
-      CountingRank ranks(meeting, rank, size);
+      CountingRank ranks(rendezvous, rank, size);
       const auto evaluator = image_evaluator(*own_stream, augment);
       // 10 rows, 6 rows and none.
       const std::int64_t first = std::array{0, 10, 16}.at(static_cast<std::size_t>(rank)),

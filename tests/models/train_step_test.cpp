@@ -148,7 +148,7 @@ class CapturingStream final : public ForwardingStream {
 // Its library fails once, during a capture.
 class FailingRank final : public ThreadRank {
  public:
-  explicit FailingRank(CapturingStream& stream) : ThreadRank(std::make_shared<Meeting>(1), 0, 1), stream_(stream) {}
+  explicit FailingRank(CapturingStream& stream) : ThreadRank(std::make_shared<Rendezvous>(1), 0, 1), stream_(stream) {}
   void all_reduce(Stream& stream, float* values, std::int64_t count) override {
     if (std::exchange(stream_.captures, false)) throw RanksFailed("the network is lost");
     ThreadRank::all_reduce(stream, values, count);

@@ -18,12 +18,12 @@
 namespace twiddle {
 
 // Synchronizes the threads of one process that represent ranks.
-class Meeting {
+class Rendezvous {
  public:
-  explicit Meeting(int size) : size_(size), texts_(static_cast<std::size_t>(size)) {}
+  explicit Rendezvous(int size) : size_(size), texts_(static_cast<std::size_t>(size)) {}
 
   // Returns the contributions of all ranks, by rank, once all have arrived.
-  std::vector<std::string> meet(int rank, const std::string& text) {
+  std::vector<std::string> gather(int rank, const std::string& text) {
     std::unique_lock lock(mutex_);
     texts_[static_cast<std::size_t>(rank)] = text;
     const std::int64_t round = round_;
@@ -60,14 +60,14 @@ class LateEvent final : public Event {
 // One of those ranks: does between threads what MPI does between processes.
 class ThreadRank : public Communicator {
  public:
-  ThreadRank(std::shared_ptr<Meeting> meeting, int rank, int size)
-      : meeting_(std::move(meeting)), rank_(rank), size_(size) {}
+  ThreadRank(std::shared_ptr<Rendezvous> rendezvous, int rank, int size)
+      : rendezvous_(std::move(rendezvous)), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void all_reduce(Stream& stream, float* values, std::int64_t count) override {
     stream.synchronize();
     const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
-    const auto all = meeting_->meet(rank_, std::string(reinterpret_cast<const char*>(values), bytes));
+    const auto all = rendezvous_->gather(rank_, std::string(reinterpret_cast<const char*>(values), bytes));
     for (std::int64_t i = 0; i < count; ++i) {
       values[i] = 0;
       for (const std::string& each : all) values[i] += reinterpret_cast<const float*>(each.data())[i];
@@ -85,7 +85,8 @@ class ThreadRank : public Communicator {
     const auto bytes = static_cast<std::size_t>(count / size_) * sizeof(float);
     const float* const own = values + rank_ * (count / size_);
     std::size_t at = 0;
-    for (const std::string& shard : meeting_->meet(rank_, std::string(reinterpret_cast<const char*>(own), bytes))) {
+    for (const std::string& shard :
+         rendezvous_->gather(rank_, std::string(reinterpret_cast<const char*>(own), bytes))) {
       std::memcpy(values + at, shard.data(), bytes);
       at += bytes / sizeof(float);
     }
@@ -105,26 +106,26 @@ class ThreadRank : public Communicator {
       if (i / (count / size_) != rank_) values[i] = std::numeric_limits<float>::quiet_NaN();
     return std::make_shared<LateEvent>([this, &stream, values, count] { all_gather(stream, values, count); });
   }
-  void barrier() override { meeting_->meet(rank_, ""); }
-  std::vector<std::string> gather(const std::string& text) override { return meeting_->meet(rank_, text); }
+  void barrier() override { rendezvous_->gather(rank_, ""); }
+  std::vector<std::string> gather(const std::string& text) override { return rendezvous_->gather(rank_, text); }
   std::optional<std::vector<std::string>> gather_last(const std::string& text, double) override { return gather(text); }
   void abort(int code) override { std::_Exit(code); }
   void while_waiting(WhileWaiting) override {}
 
  private:
-  std::shared_ptr<Meeting> meeting_;
+  std::shared_ptr<Rendezvous> rendezvous_;
   int rank_, size_;
 };
 
 // Runs `work` on `size` ranks, one thread per rank, and throws what rank 0 has thrown.
 inline void on_ranks(int size, const std::function<void(const std::shared_ptr<Communicator>&)>& work) {
-  const auto meeting = std::make_shared<Meeting>(size);
+  const auto rendezvous = std::make_shared<Rendezvous>(size);
   std::vector<std::thread> threads;
   std::exception_ptr failure;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        work(std::make_shared<ThreadRank>(meeting, rank, size));
+        work(std::make_shared<ThreadRank>(rendezvous, rank, size));
       } catch (...) {
         if (rank == 0) failure = std::current_exception();
       }

@@ -46,7 +46,7 @@ struct TwoRowSums {
       if (warp + D < 0 || warp + D >= N / 2) return;
       float values[2 * N];
       load_fours(of_x + (warp + D) * 2 * N, values);
-      for_each_meeting<K, D>(
+      for_each_overlap<K, D>(
           [&](int i, int r, int ky) { add_row_of_taps<N, K>(values + i * N, gradients + r * N, sums + ky * K); });
     });
   }

@@ -106,7 +106,7 @@ TWIDDLE_HD void leave_positive(float (&sums)[Count]) {
 // Combines two adjacent rows of y with the two rows of x that are D pairs further, as far as they overlap: run(row of x
 // among the two, row of y among the two, row of taps).
 template <int K, int D, class Run>
-TWIDDLE_HD void for_each_meeting(const Run& run) {
+TWIDDLE_HD void for_each_overlap(const Run& run) {
 #pragma unroll
   for (int i = 0; i < 2; ++i)
 #pragma unroll
@@ -144,7 +144,7 @@ struct TwoRows {
         if (warp + D < 0 || warp + D >= N / 2) return;
         float values[2 * N];
         load_fours(cell + (warp + D) * 2 * N, values);
-        for_each_meeting<K, D>([&](int i, int r, int ky) {
+        for_each_overlap<K, D>([&](int i, int r, int ky) {
           float weights[tap_pitch];
           load_fours(taps + ky * tap_pitch, weights);
           add_row<N, K>(values + i * N, weights, held.sums[r]);

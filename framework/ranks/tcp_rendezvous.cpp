@@ -1,4 +1,4 @@
-#include "framework/ranks/own_meeting.h"
+#include "framework/ranks/tcp_rendezvous.h"
 
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ SocketPlace place_of_rank_0(const std::string& text, double patience) {
 
 }  // namespace
 
-RankLines meet_at_own_place(Communicator& ranks, double patience) {
+RankLines tcp_rendezvous(Communicator& ranks, double patience) {
   const bool first = ranks.rank() == 0;
   const int port = first ? free_port() : 0;
   const std::string own = first ? pack(network_of_process(), port, addresses_of_machine()) : "";
@@ -48,7 +48,7 @@ RankLines meet_at_own_place(Communicator& ranks, double patience) {
   const bool all_here = std::all_of(networks.begin(), networks.end(), is_here);  // then other machines cannot connect
   const SocketPlace place = first ? SocketPlace{all_here ? "127.0.0.1" : "0.0.0.0", port}  //
                                   : place_of_rank_0(of_rank_0, patience);
-  return meet_ranks({ranks.rank(), ranks.size(), 0, "", place, token}, patience);
+  return connect_ranks({ranks.rank(), ranks.size(), 0, "", place, token}, patience);
 }
 
 }  // namespace twiddle

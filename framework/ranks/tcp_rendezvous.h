@@ -6,6 +6,6 @@ namespace twiddle {
 
 // Opens separate connections for ranks that are already joined, at an address that rank 0 selects and sends by
 // gather(). Throws an Error of kind device on all ranks if not all of them connect within `patience` seconds.
-RankLines meet_at_own_place(Communicator& ranks, double patience);
+RankLines tcp_rendezvous(Communicator& ranks, double patience);
 
 }  // namespace twiddle

@@ -1,4 +1,4 @@
-#include "framework/ranks/own_meeting.h"
+#include "framework/ranks/tcp_rendezvous.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 namespace twiddle {
 namespace {
 
-TEST(OwnMeeting, ConnectsEachRankToFirst) {
+TEST(TcpRendezvous, ConnectsEachRankToFirst) {
   on_ranks(3, [](const std::shared_ptr<Communicator>& ranks) {
-    const RankLines lines = meet_at_own_place(*ranks, 60);
+    const RankLines lines = tcp_rendezvous(*ranks, 60);
     const auto number = static_cast<char>('0' + ranks->rank());
     if (ranks->rank() > 0) {
       ASSERT_EQ(lines.life.size(), 1u);
@@ -27,7 +27,7 @@ TEST(OwnMeeting, ConnectsEachRankToFirst) {
 }
 
 // A usable network interface may be listed after a link-local one.
-TEST(OwnMeeting, AddressesAreNumbers) {
+TEST(TcpRendezvous, AddressesAreNumbers) {
   for (const std::string& address : addresses_of_machine())
     EXPECT_EQ(address.substr(0, address.find('%')).find_first_not_of("0123456789abcdef.:"), std::string::npos)
         << address;
