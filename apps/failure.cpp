@@ -36,18 +36,18 @@ void print_error(const std::string& message) {
   const std::string first_line = message.substr(0, message.find('\n'));
   const bool has_label = first_line.find("error: ") != std::string::npos;
   const bool colour = use_colour(stderr);
-  tell(fmt::format("{}{}\n",
-                   has_label ? ""
-                   : colour  ? "\033[1;31merror:\033[0m "
-                             : "error: ",
-                   printable_lines(message)));
+  write_stderr(fmt::format("{}{}\n",
+                           has_label ? ""
+                           : colour  ? "\033[1;31merror:\033[0m "
+                                     : "error: ",
+                           printable_lines(message)));
 }
 
 void print_failure(const Failure& failure) {
   if (failure.error)
     print_error(failure.text);
   else
-    tell(failure.text + "\n");
+    write_stderr(failure.text + "\n");
 }
 
 }  // namespace twiddle

@@ -100,15 +100,15 @@ BenchResult bench_networks(const BenchRequest& request, const std::vector<std::s
   BenchResult result;
   for (const std::string& network : networks) {
     for (const std::string& engine : engines) {
-      const bool telling = request.verbosity >= 0;
-      if (telling)
-        tell(fmt::format("{} by {}, network {} of {}, engine {} of {}\n", network, engine,
-                         &network - networks.data() + 1, networks.size(), &engine - engines.data() + 1,
-                         engines.size()));
+      const bool reporting = request.verbosity >= 0;
+      if (reporting)
+        write_stderr(fmt::format("{} by {}, network {} of {}, engine {} of {}\n", network, engine,
+                                 &network - networks.data() + 1, networks.size(), &engine - engines.data() + 1,
+                                 engines.size()));
       try {
         const NetworkTimes times = time_network(request, network, engine);
-        if (telling)
-          tell(fmt::format("  {:.1f} ms, {:.1f} ms with all other layers\n", times.total(), times.iteration));
+        if (reporting)
+          write_stderr(fmt::format("  {:.1f} ms, {:.1f} ms with all other layers\n", times.total(), times.iteration));
         add(table, result.rows, network, engine, times.passes, times.total(), "this machine");
         result.rows.back()["iteration_ms"] = times.iteration;
       } catch (const Error& error) {

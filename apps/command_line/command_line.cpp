@@ -98,7 +98,7 @@ int run(const Program& program, int argc, char** argv) {
                                                chosen.empty() ? "" : chosen.front()->get_name() + " "));
   }
   if (parser.get_subcommands().empty()) {
-    tell(parser.help());
+    write_stderr(parser.help());
     return static_cast<int>(ErrorKind::config);
   }
   const CLI::App& chosen = *parser.get_subcommands().front();

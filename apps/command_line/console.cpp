@@ -33,7 +33,7 @@ bool use_colour(std::FILE* file) {
   return is_terminal(file) && (no_colour == nullptr || *no_colour == '\0');
 }
 
-void tell(const std::string& text) {
+void write_stderr(const std::string& text) {
   static_cast<void>(write(stderr, text));
 }
 
@@ -48,7 +48,7 @@ Console::Console(int verbosity)
     : quiet_(verbosity < 0), verbose_(verbosity > 0), terminal_(is_terminal(stderr)), colour_(use_colour(stderr)) {}
 
 Console::~Console() {
-  if (drawn_) tell("\n");  // ends the redrawn line, so that the next output starts on a new line
+  if (drawn_) write_stderr("\n");  // ends the redrawn line, so that the next output starts on a new line
 }
 
 void Console::log_to(const std::string& path) {
@@ -56,12 +56,13 @@ void Console::log_to(const std::string& path) {
 }
 
 void Console::log(const std::string& text) {
-  if (!log_ || write(log_.get(), printable_lines(text) + "\n") || std::exchange(told_no_log_, true)) return;
-  tell(fmt::format("{}the log file cannot be written ({}): it misses what follows\n", erased(), std::strerror(errno)));
+  if (!log_ || write(log_.get(), printable_lines(text) + "\n") || std::exchange(log_failure_reported_, true)) return;
+  write_stderr(
+      fmt::format("{}the log file cannot be written ({}): it misses what follows\n", erased(), std::strerror(errno)));
 }
 
 void Console::show(const std::string& text) {
-  if (write(stderr, text) || std::exchange(told_no_terminal_, true)) return;
+  if (write(stderr, text) || std::exchange(terminal_failure_reported_, true)) return;
   log(fmt::format("standard error cannot be written ({}): missing lines are only in this log", std::strerror(errno)));
 }
 

@@ -12,7 +12,7 @@ bool use_colour(std::FILE* file);   // a terminal, and NO_COLOR is not set
 
 // Writes text for people to standard error without buffering. Ignores write errors: a full disk or a closed pipe must
 // not stop the program.
-void tell(const std::string& text);
+void write_stderr(const std::string& text);
 
 // Replaces closed standard streams by descriptors whose reads and writes fail. Otherwise the next opened file would get
 // the stream's number, and messages would be written into that file.
@@ -38,7 +38,7 @@ class Console {
   void show(const std::string& text);
   std::string erased();  // escape codes that clear the redrawn line; empty if there is none
   bool quiet_, verbose_, terminal_, colour_;
-  bool drawn_ = false, told_no_terminal_ = false, told_no_log_ = false;
+  bool drawn_ = false, terminal_failure_reported_ = false, log_failure_reported_ = false;
   std::unique_ptr<std::FILE, CloseFile> log_;
 };
 

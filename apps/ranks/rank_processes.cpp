@@ -143,7 +143,7 @@ class RankProcesses {
     }
     if (failed.empty()) return;
     const auto killed = std::find_if(failed.begin(), failed.end(), [](const Rank* rank) { return rank->was_killed(); });
-    const bool one_was_killed = killed != failed.end() && !told_to_end_;
+    const bool one_was_killed = killed != failed.end() && !stop_requested_;
     if (first_ == nullptr)
       failed_at_ = Clock::now();
     else if (first_->was_killed() || !one_was_killed)
@@ -155,7 +155,7 @@ class RankProcesses {
     const double seconds = std::chrono::duration<double>(Clock::now() - failed_at_).count();
     if (seconds > seconds_to_end + seconds_after_sigterm)
       signal_all(SIGKILL);
-    else if (seconds > seconds_to_end && !std::exchange(told_to_end_, true))
+    else if (seconds > seconds_to_end && !std::exchange(stop_requested_, true))
       signal_all(SIGTERM);
   }
 
@@ -164,7 +164,7 @@ class RankProcesses {
   std::vector<Rank> ranks_;
   const Rank* first_ = nullptr;  // the rank that caused the failure; null: none failed
   Clock::time_point failed_at_;
-  bool told_to_end_ = false;
+  bool stop_requested_ = false;
 };
 
 std::vector<std::string> own_arguments() {

@@ -73,7 +73,7 @@ std::shared_ptr<Communicator> join_by_nccl(const Launch& launch) {
                             "all of them MASTER_ADDR (mpirun -x MASTER_ADDR=HOST)",
                             launch.launcher, launch.size));
   std::shared_ptr<Communicator> ranks = make_nccl_ranks(launch);
-  ranks->when_lost(teller_of_loss(*ranks, [] { return std::string(); }));
+  ranks->when_lost(lost_rank_reporter(*ranks, [] { return std::string(); }));
   return ranks;
 }
 
@@ -83,8 +83,8 @@ std::shared_ptr<Communicator> join_by_mpi(const Launch& launch) {
                                                "start them by MPI, mpirun -n {0} twiddle train ...",
                                                launch.size));
   std::shared_ptr<Communicator> ranks =
-      make_mpi_ranks([](const std::string& text) { tell(fmt::format("warning: {}\n", text)); }, print_error);
-  ranks->when_lost(teller_of_loss(*ranks, [] { return std::string(); }));
+      make_mpi_ranks([](const std::string& text) { write_stderr(fmt::format("warning: {}\n", text)); }, print_error);
+  ranks->when_lost(lost_rank_reporter(*ranks, [] { return std::string(); }));
   if (ranks->size() != launch.size)
     throw Error(ErrorKind::device,
                 fmt::format("{} has started {} processes, of which MPI joins {}: it belongs to another MPI than this "
@@ -109,7 +109,7 @@ std::optional<int> gpu_of_rank() {
   return gpus == 1 ? 0 : launch.local_rank;  // a launcher may expose only one GPU to each process
 }
 
-Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint) {
+Communicator::WhenLost lost_rank_reporter(const Communicator& ranks, std::function<std::string()> last_checkpoint) {
   const int rank = ranks.rank();
   return [rank, last_checkpoint = std::move(last_checkpoint)](const std::string& who) {
     // All other ranks lose rank 0 at the same time and cannot see each other's messages. Each therefore waits in

@@ -19,7 +19,7 @@ std::shared_ptr<Communicator> join_ranks(const Flags& flags);
 std::optional<int> gpu_of_rank();
 
 // Returns a callback that reports a lost rank, or another failure, with the last checkpoint at that time; empty: none.
-Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint);
+Communicator::WhenLost lost_rank_reporter(const Communicator& ranks, std::function<std::string()> last_checkpoint);
 
 // Runs the work of this rank and returns its exit code. All ranks must run the same program with the same flags. With a
 // single rank, an exception propagates. With several, it stops all ranks and is reported once: by rank 0 if all ranks

@@ -115,7 +115,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
     }
   }
   if (flags.verbosity >= 0)
-    for (const std::string& warning : warnings) tell(join("warning: ", printable(file), ": ", warning, "\n"));
+    for (const std::string& warning : warnings) write_stderr(join("warning: ", printable(file), ": ", warning, "\n"));
   if (flags.json != "-") {
     fmt::print("ok  {}: {}, {}, {}/image, memory {} at batch {}\n", printable(file), layers_text(*model.net),
                parameters_text(*model.net), format_flops(flops_per_image(*model.net)), format_bytes(plan.total()),
@@ -146,7 +146,7 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
       results.push_back({{"file", file}, {"error", error.what()}});
       if (files.size() == 1) write_json(flags, results);
       if (files.size() == 1) throw;
-      tell(printable_lines(error.what()) + "\n");
+      write_stderr(printable_lines(error.what()) + "\n");
       if (flags.json != "-") fmt::print("bad {}\n", printable(file));
       if (code == 0) code = static_cast<int>(error.kind());
     }

@@ -95,7 +95,7 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   job.precision = parse_precision(arguments.precision);
   job.device = open_device(flags);
   if (flags.verbosity >= 0)
-    job.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
+    job.measuring = std::make_shared<Measuring>([](const std::string& text) { write_stderr(printable(text) + "\n"); });
   use_threads_of(flags);
 
   refuse_to_overwrite("OUT", job.out, {job.in});

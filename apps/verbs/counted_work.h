@@ -11,15 +11,15 @@ namespace twiddle {
 // or another request to stop, the next at() throws.
 class CountedWork {
  public:
-  CountedWork(std::string doing, std::int64_t images, bool tells, const Interrupt& interrupt);  // "reading images"
-  void at(std::int64_t done);                                                                   // throws Interrupted
+  CountedWork(std::string doing, std::int64_t images, bool reports, const Interrupt& interrupt);  // "reading images"
+  void at(std::int64_t done);                                                                     // throws Interrupted
 
  private:
   using Clock = std::chrono::steady_clock;
 
   std::string doing_;
   std::int64_t images_;
-  bool tells_;
+  bool reports_;
   const Interrupt& interrupt_;
   Clock::time_point next_ = Clock::now() + std::chrono::seconds(2);
   std::int64_t first_ = 0;  // images done before the pace is measured: they may include autotuning

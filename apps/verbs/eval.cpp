@@ -98,8 +98,8 @@ EvalResult evaluate_advising(Context& ctx, const Experiment& experiment, Loader&
   throw OutOfMemory(join(error.what(), "\n  at a batch of ", batch, smaller));
 }
 
-void tell_scores(const Flags& flags, const std::string& weights, const EvalResult& result,
-                 const std::vector<std::string>& names) {
+void write_scores(const Flags& flags, const std::string& weights, const EvalResult& result,
+                  const std::vector<std::string>& names) {
   nlohmann::json json = to_json(result);
   json["weights"] = weights;
   const bool print = flags.json != "-";
@@ -127,11 +127,11 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
   if (flags.verbosity >= 0) warn(data.warnings);
   Loader loader(*data.val, *data.val_augment, loader_options(experiment));
-  if (flags.verbosity >= 0) tell(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
+  if (flags.verbosity >= 0) write_stderr(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
   CountedWork work("measuring on images", data.val->size(), flags.verbosity >= 0, interrupt);
   const EvalResult result = evaluate_advising(ctx, experiment, loader, config.train.batch_size, work);
-  if (loader.skipped() > 0) tell(skipped_line(loader.skipped()) + "\n");
-  tell_scores(flags, trained.weights, result, data.val->classes());
+  if (loader.skipped() > 0) write_stderr(skipped_line(loader.skipped()) + "\n");
+  write_scores(flags, trained.weights, result, data.val->classes());
   expect_finite(result, [&] { return printable(trained.weights); });
   return 0;
 }

@@ -61,16 +61,17 @@ void refuse_to_overwrite_inputs(const Flags& flags, const Config& config) {
 void warn_where_passed_over(const std::string& device, const Flags& flags) {
   if (flags.verbosity < 0 || device != "auto" || parse_device(device).kind != Device::Kind::cpu) return;
   const std::string why = why_passed_over(look_at_gpu(0));
-  if (!why.empty()) tell(fmt::format("warning: device auto selects the CPU: {}\n", why));
+  if (!why.empty()) write_stderr(fmt::format("warning: device auto selects the CPU: {}\n", why));
 }
 
-void tell_what_nobody_hears(ExperimentOptions& options) {
+void set_default_reporters(ExperimentOptions& options) {
   if (!options.warn)
-    options.warn = [](const std::string& text) { tell(fmt::format("warning: {}\n", printable(text))); };
+    options.warn = [](const std::string& text) { write_stderr(fmt::format("warning: {}\n", printable(text))); };
   if (!options.measuring)
-    options.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
+    options.measuring =
+        std::make_shared<Measuring>([](const std::string& text) { write_stderr(printable(text) + "\n"); });
   if (!options.search_progress)
-    options.search_progress = tell_of_search([](const std::string& text) { tell(text + "\n"); });
+    options.search_progress = search_reporter([](const std::string& text) { write_stderr(text + "\n"); });
 }
 
 void prove_threads(int count) {
@@ -114,15 +115,15 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
                 "'" + printable(path) + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
   options.build = version() + (commit().empty() ? "" : " " + commit()) + " " + compiler();
   options.gpu = gpu_of_rank();
-  if (flags.verbosity >= 0) tell_what_nobody_hears(options);
+  if (flags.verbosity >= 0) set_default_reporters(options);
   Experiment experiment =
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
   const Config& config = experiment.config;
   // the memory plan depends on it, even if nothing is computed
   if (config.threads > 0) omp_set_num_threads(config.threads);
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
-    tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
-                     format_count(omp_get_num_procs(), "core")));
+    write_stderr(fmt::format("warning: {} share {}, and will wait for each other\n",
+                             format_count(config.threads, "thread"), format_count(omp_get_num_procs(), "core")));
   refuse_to_overwrite_inputs(flags, config);
   warn_where_passed_over(config.device, flags);
   return experiment;
@@ -140,25 +141,25 @@ void use_threads_of(const Flags& flags) {
   use_threads(std::stoi(threads));
 }
 
-SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop) {
-  return [tell = std::move(tell), stop = std::move(stop),
+SearchProgress search_reporter(std::function<void(const std::string&)> report, std::function<bool()> stop) {
+  return [report = std::move(report), stop = std::move(stop),
           next = std::chrono::steady_clock::now() + std::chrono::seconds(2)](const std::string& folder,
                                                                              std::int64_t images) mutable {
     if (stop && stop()) throw Interrupted();
     if (std::chrono::steady_clock::now() < next) return;
     next = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    tell("searching " + printable(folder) + ": " + format_count(images, "image") + " so far");
+    report("searching " + printable(folder) + ": " + format_count(images, "image") + " so far");
   };
 }
 
 ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags) {
   const auto stop = [&interrupt] { return interrupt.stop().load(); };
-  const auto tell_unless_quiet = [quiet = flags.verbosity < 0](const std::string& text) {
-    if (!quiet) tell(printable(text) + "\n");
+  const auto report_unless_quiet = [quiet = flags.verbosity < 0](const std::string& text) {
+    if (!quiet) write_stderr(printable(text) + "\n");
   };
   ExperimentOptions options;
-  options.measuring = std::make_shared<Measuring>(tell_unless_quiet, stop);
-  options.search_progress = tell_of_search(tell_unless_quiet, stop);
+  options.measuring = std::make_shared<Measuring>(report_unless_quiet, stop);
+  options.search_progress = search_reporter(report_unless_quiet, stop);
   return options;
 }
 
@@ -202,7 +203,7 @@ NetworkClasses network_classes(const Experiment& experiment, const std::string& 
 }
 
 void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", printable(warning)));
+  for (const std::string& warning : warnings) write_stderr(fmt::format("warning: {}\n", printable(warning)));
 }
 
 void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs) {
@@ -214,8 +215,8 @@ void refuse_to_overwrite(const std::string& name, const std::string& output, con
 }
 
 void write_results_file(const std::string& path, const std::string& text) {
-  std::error_code told_by_the_write;
-  fs::create_directories(fs::absolute(path).parent_path(), told_by_the_write);
+  std::error_code reported_by_the_write;
+  fs::create_directories(fs::absolute(path).parent_path(), reported_by_the_write);
   write_file_atomically(path, text);
 }
 

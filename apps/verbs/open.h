@@ -23,7 +23,7 @@ void use_threads_of(const Experiment& experiment);
 
 // Reports the progress of a search for images, first after two seconds and then every ten. Throws Interrupted if `stop`
 // returns true.
-SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop = {});
+SearchProgress search_reporter(std::function<void(const std::string&)> report, std::function<bool()> stop = {});
 
 // Returns options with which a request to stop ends image search and autotuning by Interrupted. Messages go to standard
 // error, unless --quiet.

@@ -131,10 +131,10 @@ class Predictor {
   std::vector<std::string> classes_;
 };
 
-void tell_notes(const Flags& flags, const std::string& on_sizes, const std::string& on_folders) {
+void print_notes(const Flags& flags, const std::string& on_sizes, const std::string& on_folders) {
   if (flags.verbosity < 0) return;
   for (const std::string& note : {on_sizes, on_folders})
-    if (!note.empty()) tell(fmt::format("note: {}\n", note));
+    if (!note.empty()) write_stderr(fmt::format("note: {}\n", note));
 }
 
 struct PredictArguments {
@@ -208,7 +208,7 @@ int predict(const Flags& flags, const PredictArguments& arguments) {
     if (flags.json != "-") fmt::print("{}: {}\n", printable(file), line);
   }
   write_json(flags, results);
-  tell_notes(flags, predictor.note_on_sizes(), pictures.notes());
+  print_notes(flags, predictor.note_on_sizes(), pictures.notes());
   return 0;
 }
 

@@ -149,9 +149,9 @@ std::string length_text(const TimeArguments& arguments) {
 }
 
 // Flushes the output so far, because the next phase may take long.
-void tell_phase(const Flags& flags, const std::string& phase) {
+void print_phase(const Flags& flags, const std::string& phase) {
   std::fflush(stdout);
-  if (flags.verbosity >= 0) tell("timing " + phase + " ...\n");
+  if (flags.verbosity >= 0) write_stderr("timing " + phase + " ...\n");
 }
 
 int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment,
@@ -167,20 +167,20 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
                to_string(config.input), to_string(config.convolution.precision), model.convolutions->policy().engine,
                format_bytes(config.convolution.workspace_limit), device);
   IterationTimer timer(ctx, model, *experiment.loss, optimizer, batch, ranks);
-  tell_phase(flags, "whole iterations, " + length_text(arguments));
+  print_phase(flags, "whole iterations, " + length_text(arguments));
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
   if (print) print_whole(times, batch);
   if (on_gpu) check_free_running(times);
   IterationTimes replayed;
   if (on_gpu && !arguments.no_graph) {
-    tell_phase(flags, "iterations replayed from a CUDA graph, " + length_text(arguments));
+    print_phase(flags, "iterations replayed from a CUDA graph, " + length_text(arguments));
     replayed = timer.whole_iterations(arguments.seconds, arguments.steps, true);
     if (print && replayed.captured) print_whole(replayed, batch);
     if (print && !replayed.captured) fmt::print("no CUDA graph: {}\n", replayed.why_not_captured);
     check_free_running(replayed);
   }
-  tell_phase(flags, "layer by layer, and errors against sums in double");
+  print_phase(flags, "layer by layer, and errors against sums in double");
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
   if (print) {
     print_layers(layers, batch);
@@ -233,9 +233,9 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
   share_plans(ctx, experiment.model, share, ranks);
   IterationTimer timer(ctx, experiment.model, *experiment.loss, *experiment.optimizer, share, ranks);
   const bool capture = !arguments.no_graph && experiment.device.kind != Device::Kind::cpu;
-  tell_phase(flags, "one rank alone, " + length_text(arguments));
+  print_phase(flags, "one rank alone, " + length_text(arguments));
   const IterationTimes alone = timer.whole_iterations(arguments.seconds, arguments.steps, capture);
-  tell_phase(flags, join(ranks.size(), " ranks together, ", length_text(arguments)));
+  print_phase(flags, join(ranks.size(), " ranks together, ", length_text(arguments)));
   const IterationTimes together = timer.whole_iterations(arguments.seconds, arguments.steps, capture, true);
   if (!leads) return 0;
   const SharedTimes times(alone, together, ranks.size());

@@ -65,17 +65,17 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
 
 // After the first step has selected them, reports once which engines the convolutions use, and why. Prints to the
 // terminal if any was benchmarked, else to the log file only.
-class EngineTeller : public TrainObserver {
+class EngineReporter : public TrainObserver {
  public:
-  EngineTeller(Console& console, const Model& model, std::int64_t batch)
+  EngineReporter(Console& console, const Model& model, std::int64_t batch)
       : console_(console), model_(model), batch_(batch) {}
   bool wants_step(std::int64_t /*step*/) override {
-    if (!std::exchange(told_, true)) tell();
+    if (!std::exchange(reported_, true)) report();
     return false;
   }
 
  private:
-  void tell() {
+  void report() {
     TextTable table({"layer", "pass", "engine", "plan", "chosen because"});
     bool chosen = false, measured = false;
     for (const TunedConvolution* convolution : model_.net->convolutions())
@@ -97,7 +97,7 @@ class EngineTeller : public TrainObserver {
   Console& console_;
   const Model& model_;
   std::int64_t batch_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 // Keeps the run folder from the first step on, and stops the run after an epoch if the folder is missing.
@@ -186,7 +186,7 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
     const std::string saved = printable(fmt::format("saved step {}. Resume: {} train --resume {}", trainer.state().step,
                                                     shell_word(flags.program), shell_word(run_folder)));
     console.line(saved);
-    if (flags.verbosity < 0) tell(saved + "\n");  // printed even with --quiet: it answers the user's Ctrl-C
+    if (flags.verbosity < 0) write_stderr(saved + "\n");  // printed even with --quiet: it answers the user's Ctrl-C
     return Interrupt::exit_code;
   }
   if (trainer.stopped_early()) console.line(stopped_early_line(trainer));
@@ -240,7 +240,7 @@ int lead(Run& run, Trainer& trainer, const std::string& hosts) {
   Metrics metrics(run_folder, trainer.metrics(), trainer.steps_per_epoch(), trainer.state());
   Progress progress(console, config.train.epochs, trainer.has_validation() ? trainer.metrics() : std::vector<Metric>());
   ReportWriter report(config, trainer, metrics, console, run_folder, flags.command);
-  EngineTeller engines(console, trainer.model(), trainer.images_here());
+  EngineReporter engines(console, trainer.model(), trainer.images_here());
   std::vector<TrainObserver*> observers{&keeper, &engines, &progress, &metrics, &report};
   std::optional<LayerProfile> profile;
   if (arguments.profile) observers.push_back(&profile.emplace(trainer));
@@ -267,7 +267,7 @@ int train(Run& run, Experiment experiment) {
   const std::unique_ptr<Trainer> trainer = make_trainer(run, std::move(experiment));
   const std::string hosts = run.ranks->size() > 1 ? hosts_of(*run.ranks) : "";
   if (!run.leads()) return follow(run, *trainer);
-  const TellerWhileWaiting teller(run, *trainer);
+  const WaitReporter reporter(run, *trainer);
   return lead(run, *trainer, hosts);
 }
 

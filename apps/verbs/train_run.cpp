@@ -17,12 +17,12 @@ namespace {
 // Opens the experiment; its messages go to the console and the log file. Ctrl-C stops the image search. It stops
 // autotuning only with a single rank, because several ranks must stop together.
 Experiment open_for_training(const std::string& path, const Run& run) {
-  const auto tell = [&console = run.console](const std::string& text) { console.line(text); };
+  const auto report = [&console = run.console](const std::string& text) { console.line(text); };
   const auto stop = [&interrupt = run.interrupt] { return interrupt.stop().load(); };
   const bool alone = run.ranks->size() == 1;
   ExperimentOptions options;
-  options.measuring = std::make_shared<Measuring>(tell, alone ? Measuring::Stop(stop) : Measuring::Stop());
-  options.search_progress = tell_of_search(tell, stop);
+  options.measuring = std::make_shared<Measuring>(report, alone ? Measuring::Stop(stop) : Measuring::Stop());
+  options.search_progress = search_reporter(report, stop);
   Flags flags = run.flags;
   if (!run.leads()) flags.verbosity = -1;
   Experiment experiment = open_experiment(path, flags, options);
@@ -53,7 +53,7 @@ std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
   run.ranks->use(experiment.device);
   run.ranks->limit_device_waits(experiment.config.train.collective_timeout);
   run.ranks->when_lost(
-      teller_of_loss(*run.ranks, [folder = run.place.run_folder] { return last_checkpoint_in(folder); }));
+      lost_rank_reporter(*run.ranks, [folder = run.place.run_folder] { return last_checkpoint_in(folder); }));
   Trainer::Options options{run.leads() ? run.place.run_folder : "",
                            run.place.checkpoint,
                            run.arguments.weights,
@@ -75,10 +75,10 @@ std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
   return trainer;
 }
 
-TellerWhileWaiting::TellerWhileWaiting(Run& run, const Trainer& trainer) : ranks_(*run.ranks) {
-  ranks_.while_waiting([&run, &trainer, told = false](double seconds) mutable {
+WaitReporter::WaitReporter(Run& run, const Trainer& trainer) : ranks_(*run.ranks) {
+  ranks_.while_waiting([&run, &trainer, reported = false](double seconds) mutable {
     constexpr double patience = 0.2;
-    if (seconds < patience || !run.interrupt.stop() || std::exchange(told, true)) return;
+    if (seconds < patience || !run.interrupt.stop() || std::exchange(reported, true)) return;
     const std::string saved = trainer.last_checkpoint();
     run.console.line("stop requested; waiting for another rank, which is busy or has exited; last checkpoint: " +
                      (saved.empty() ? "none yet" : saved));

@@ -42,12 +42,12 @@ std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment);
 
 // While it lives: if a stop is requested while this rank waits for others, reports that once, with the last checkpoint.
 // The other ranks may be busy with their batch or may have exited; in the latter case this rank is about to be stopped.
-class TellerWhileWaiting {
+class WaitReporter {
  public:
-  TellerWhileWaiting(Run& run, const Trainer& trainer);
-  ~TellerWhileWaiting() { ranks_.while_waiting({}); }
-  TellerWhileWaiting(const TellerWhileWaiting&) = delete;
-  TellerWhileWaiting& operator=(const TellerWhileWaiting&) = delete;
+  WaitReporter(Run& run, const Trainer& trainer);
+  ~WaitReporter() { ranks_.while_waiting({}); }
+  WaitReporter(const WaitReporter&) = delete;
+  WaitReporter& operator=(const WaitReporter&) = delete;
 
  private:
   Communicator& ranks_;

@@ -52,7 +52,7 @@ std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t bat
     for (const ConvPass pass : every_pass) {
       if (!convolution->in_training(pass)) continue;
       if (progress)
-        tell(fmt::format("{} {}: {}\n", convolution->layer(), to_string(pass), text_of(*convolution, problem)));
+        write_stderr(fmt::format("{} {}: {}\n", convolution->layer(), to_string(pass), text_of(*convolution, problem)));
       rows.push_back(tune_pass(ctx, *convolution, problem, pass));
     }
   }

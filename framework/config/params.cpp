@@ -70,10 +70,10 @@ Params::Params(const ConfigNode& node, std::string owner, Diagnostics& diagnosti
 // Reports the error at the first read, not before: a reader may inspect the node itself and accept a scalar.
 bool Params::is_mapping() {
   if (node_->kind == Kind::mapping || node_->kind == Kind::null) return true;
-  if (!wrong_kind_told_)
+  if (!wrong_kind_reported_)
     diagnostics_->add(node_->place, join(owner_.empty() ? "the config" : quoted_key(owner_), " must be a mapping of ",
                                          "keys to values, found ", found(*node_)));
-  wrong_kind_told_ = true;
+  wrong_kind_reported_ = true;
   return false;
 }
 
@@ -94,7 +94,7 @@ const ConfigNode* Params::value(std::string_view key, bool needed) {
     if (used.kind == Kind::null) used = entry->value;  // unless its reader has made something of it
     return &entry->value;
   }
-  if (needed && !wrong_kind_told_)
+  if (needed && !wrong_kind_reported_)
     diagnostics_->add(node_->place,
                       join("missing key ", quoted_key(key), owner_.empty() ? "" : " in " + quoted_key(owner_)));
   return nullptr;
@@ -141,7 +141,7 @@ void Params::use(std::string_view key, ConfigNode value) {
 }
 
 void Params::use_text(std::string_view key, std::string text, bool holds) {
-  if (holds && !wrong_kind_told_) use(key, text_node(std::move(text), node_->place));
+  if (holds && !wrong_kind_reported_) use(key, text_node(std::move(text), node_->place));
 }
 
 bool Params::has(std::string_view key) {

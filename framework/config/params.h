@@ -121,7 +121,7 @@ class Params {
   Diagnostics* diagnostics_;
   std::set<std::string> known_;
   std::shared_ptr<Used> used_ = std::make_shared<Used>(), root_ = used_;  // root_: of all sections around this one
-  bool wrong_kind_told_ = false;
+  bool wrong_kind_reported_ = false;
 };
 
 }  // namespace twiddle

@@ -62,8 +62,8 @@ std::optional<double> quota_of(const fs::path& folder) {
   double quota = 0, period = 0;
   std::ifstream both(folder / "cpu.max");  // version 2: "150000 100000", or "max 100000"
   std::ifstream quota_only(folder / "cpu.cfs_quota_us"), period_only(folder / "cpu.cfs_period_us");  // -1: none
-  const bool told = (both >> quota >> period) || (quota_only >> quota && period_only >> period);
-  if (!told || quota <= 0 || period <= 0) return {};
+  const bool is_known = (both >> quota >> period) || (quota_only >> quota && period_only >> period);
+  if (!is_known || quota <= 0 || period <= 0) return {};
   return quota / period;
 }
 

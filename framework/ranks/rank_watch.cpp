@@ -36,7 +36,7 @@ RankWatch::RankWatch(int rank, RankLine line, double silence) : rank_(rank), sil
 void RankWatch::leave() {
   if (leaves_.exchange(true)) return;
   thread_.join();
-  tell_others({leaves});
+  send_to_others({leaves});
 }
 
 void RankWatch::when_lost(Communicator::WhenLost listener) {
@@ -60,12 +60,12 @@ bool RankWatch::waits_for_ever() {
 }
 
 void RankWatch::end_all(int code) {
-  tell_others({ends_all, static_cast<char>(code)});
+  send_to_others({ends_all, static_cast<char>(code)});
   std::_Exit(code);
 }
 
 void RankWatch::watch() {
-  Clock::time_point told = Clock::now(), looked = Clock::now();
+  Clock::time_point last_sent = Clock::now(), looked = Clock::now();
   while (!leaves_) {
     std::vector<pollfd> wanted;
     for (const Other& other : others_) wanted.push_back({other.has_left ? -1 : other.socket.handle(), POLLIN, 0});
@@ -74,9 +74,9 @@ void RankWatch::watch() {
     looked = Clock::now();
     for (Other& other : others_)
       if (!other.has_left) look_at(other, std::min(seconds, silence_ / 3));
-    if (seconds_from(told) < heartbeat_every) continue;
-    told = Clock::now();
-    tell_others({waits_for_ever() ? waits : alive});
+    if (seconds_from(last_sent) < heartbeat_every) continue;
+    last_sent = Clock::now();
+    send_to_others({waits_for_ever() ? waits : alive});
     // A rank that leaves normally may abort collectives: this is not a failure.
     if (std::none_of(others_.begin(), others_.end(), [](const Other& other) { return other.has_left; })) ask();
   }
@@ -131,7 +131,7 @@ void RankWatch::lose(const std::string& who) {
 
 // Also those that have left, to which nothing is sent any more: any thread may call this, and which have left only the
 // watching thread knows.
-void RankWatch::tell_others(const std::string& signs) {
+void RankWatch::send_to_others(const std::string& signs) {
   for (const Other& other : others_)
     static_cast<void>(::send(other.socket.handle(), signs.data(), signs.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
 }

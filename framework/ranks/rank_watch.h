@@ -47,7 +47,7 @@ class RankWatch {
   void ask();
   bool waits_for_ever();
   void lose(const std::string& who);
-  void tell_others(const std::string& signs);
+  void send_to_others(const std::string& signs);
 
   int rank_;
   double silence_;

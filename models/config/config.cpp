@@ -68,8 +68,8 @@ void read_model(Params& root, Config& config) {
     model.error("layers", "missing key 'layers' in 'model'");
   } else if (layers->kind != Kind::sequence || layers->items.empty()) {
     // The errors of a list without any valid item are reported already.
-    const bool told = layers->kind == Kind::sequence && !root.diagnostics().empty();
-    if (!told) model.error("layers", "'layers' must be a list of layers", "one per line, such as '- relu'");
+    const bool is_reported = layers->kind == Kind::sequence && !root.diagnostics().empty();
+    if (!is_reported) model.error("layers", "'layers' must be a list of layers", "one per line, such as '- relu'");
   } else {
     config.layers = *layers;
   }

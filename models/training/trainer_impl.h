@@ -46,7 +46,7 @@ struct Trainer::Impl {
   RunState state;
   double step_rate = 0;    // of the step under way
   bool first_step = true;  // of this process
-  bool told_not_captured = false;
+  bool not_captured_reported = false;
   std::optional<TakenWeights> taken_weights;
   std::vector<std::string> warnings;
   std::shared_ptr<const EvalResult> last_validation;  // shared: among many classes its counts are large
@@ -188,8 +188,8 @@ struct Trainer::Impl {
   }
 
   // Reported on GPUs only: a CPU never captures steps.
-  void tell_not_captured(const std::vector<TrainObserver*>& observers) {
-    if (on_cpu() || train_step->why_not_captured().empty() || std::exchange(told_not_captured, true)) return;
+  void report_not_captured(const std::vector<TrainObserver*>& observers) {
+    if (on_cpu() || train_step->why_not_captured().empty() || std::exchange(not_captured_reported, true)) return;
     for (TrainObserver* observer : observers) observer->on_not_captured(train_step->why_not_captured());
   }
 
@@ -197,7 +197,7 @@ struct Trainer::Impl {
   void run_batch(const Batch& batch, const std::vector<TrainObserver*>& observers) {
     if (!train_step->waits_for_batches()) step_rate = rate();
     const Tensor loss = train_step->run(batch, step_rate);
-    tell_not_captured(observers);
+    report_not_captured(observers);
     saver.changed();
     move_to(options.overfit_batch ? state.position + config.train.batch_size : data.train().position());
     state.images += batch.rows_of_all();
@@ -212,7 +212,7 @@ struct Trainer::Impl {
   // so the CPU's loss is checked after each step.
   void end_step(const Batch& batch, const Tensor& loss, const std::vector<TrainObserver*>& observers) {
     ++state.step;
-    tell(batch);
+    report_sent(batch);
 
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
@@ -220,7 +220,7 @@ struct Trainer::Impl {
     // All ranks check every step, so that a non-finite loss stops them after the same step.
     if (!listeners.empty() || on_cpu() || ranks->size() > 1)
       reporter.send(report_of_step(), std::move(listeners), loss, train_step->sums());
-    if (on_cpu()) tell(batch);
+    if (on_cpu()) report_sent(batch);
   }
 
   StepReport report_of_step() const {
@@ -236,7 +236,7 @@ struct Trainer::Impl {
   }
 
   // Reports the step that was sent, if any.
-  void tell(const Batch& batch) {
+  void report_sent(const Batch& batch) {
     std::optional<StepReporter::Sent> sent = reporter.take();
     if (!sent) return;
     StepReport& report = sent->report;
@@ -250,7 +250,7 @@ struct Trainer::Impl {
   // the same step and have the same weights from here on.
   void catch_up(const Batch& batch) {
     train_step->all_gather_weights();
-    tell(batch);
+    report_sent(batch);
     read_sums();
     stop_where_not_finite(batch, state.loss_sum, state.loss_sum, rate());
   }

@@ -130,14 +130,14 @@ bool TrainingData::next_shared(Batch& batch) {
   bool more = false;
   do {
     batch = {};
-    const std::vector<std::string> told = gather_or_fail(ranks_, [&] {
+    const std::vector<std::string> gathered = gather_or_fail(ranks_, [&] {
       more = train_->next(batch);
       return pack(batch.rows_here(), train_->wait_seconds());
     });
     has_too_few_ = false;
-    wait_seconds_.assign(told.size(), 0);
-    for (std::size_t rank = 0; rank < told.size(); ++rank) {
-      const auto [rows, seconds] = unpack<std::int64_t, double>(told[rank]);
+    wait_seconds_.assign(gathered.size(), 0);
+    for (std::size_t rank = 0; rank < gathered.size(); ++rank) {
+      const auto [rows, seconds] = unpack<std::int64_t, double>(gathered[rank]);
       wait_seconds_[rank] = seconds;
       if (static_cast<int>(rank) == ranks_.rank()) batch.rows.first = batch.rows.all;
       batch.rows.all += rows;

@@ -37,21 +37,21 @@ def measure_layer(channels, size, device):
     }
     calls = 300 if device == "cuda" else 2000
 
-    def tell(what, work, name):
+    def report(what, work, name):
         print("  %-36s %-28s %7.2f %7.2f" % (what, name, *microseconds(work, device, calls)), flush=True)
 
     print(f"1x{channels}x{size}x{size}, microseconds a call, least and median of nine:")
-    tell("a new tensor", lambda: torch.empty(1, channels, size, size, device=device), "torch.empty")
+    report("a new tensor", lambda: torch.empty(1, channels, size, size, device=device), "torch.empty")
     for name, conv in convs.items():
-        tell("without gradients", conv, name)
+        report("without gradients", conv, name)
     for tensor in (x, weight, bias):
         tensor.requires_grad_()
     for name, conv in convs.items():
         y = conv()
-        tell("with gradients", conv, name)
-        tell("backward alone", lambda: torch.autograd.grad(y, (x, weight), grad, retain_graph=True), name)
-        tell("forward and backward", lambda: torch.autograd.grad(conv(), (x, weight), grad), name)
-        tell("forward and backward with a bias", lambda: torch.autograd.grad(conv(bias), (x, weight, bias), grad), name)
+        report("with gradients", conv, name)
+        report("backward alone", lambda: torch.autograd.grad(y, (x, weight), grad, retain_graph=True), name)
+        report("forward and backward", lambda: torch.autograd.grad(conv(), (x, weight), grad), name)
+        report("forward and backward with a bias", lambda: torch.autograd.grad(conv(bias), (x, weight, bias), grad), name)
 
 
 def main():

@@ -22,7 +22,7 @@ namespace twiddle {
 
 namespace {
 
-void tell(const std::string& message) {
+void print_message(const std::string& message) {
   std::cerr << "twiddle_torch: " + message + "\n";
 }
 
@@ -252,9 +252,9 @@ ConvTuner& Convolutions::Lane::tuner(const ConvCall& call) {
                     .cache_file = cache_file(),
                     .retune = devices().ignore_kept_choices,
                     .own_batch = devices().ignore_kept_choices,
-                    .warn = tell,
+                    .warn = print_message,
                     .build = TWIDDLE_TORCH_BUILD,
-                    .measuring = std::make_shared<Measuring>(tell)};
+                    .measuring = std::make_shared<Measuring>(print_message)};
   const ConvEngineOptions of_engines{call.workspace_limit, call.workspace_limit};
   ConvTuner made(make_conv_engines(ctx.stream->device(), of_engines), std::move(policy));
   return tuners.try_emplace(limits, std::move(made)).first->second;

@@ -25,7 +25,7 @@ def small_net():
 
 
 class Convert(TestCase):
-    def test_replaces_and_tells_why(self):
+    def test_replaces_and_gives_reasons(self):
         net, text = small_net(), io.StringIO()
         reasons = twiddle_torch.convert(net, file=text)
         self.assertEqual([name for name, reason in reasons.items() if reason == ""], ["3", "5.0"])
@@ -78,15 +78,15 @@ class Convert(TestCase):
                 twiddle_torch.convert(net, min_kernel=1, file=None)
             generator = torch.Generator().manual_seed(5)
             optimizer = torch.optim.SGD(net.parameters(), 0.05, momentum=0.9)
-            told = []
+            losses = []
             for _ in range(10):
                 x, y = torch.randn(8, 3, 16, 16, generator=generator), torch.randint(2, (8,), generator=generator)
                 loss = nn.functional.cross_entropy(net(x.to(dtype)), y)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                told.append(loss.item())
-            return told
+                losses.append(loss.item())
+            return losses
 
         found, right = losses(small_net(), torch.float32, True), losses(small_net(), torch.float64, False)
         self.assertLess(max(abs(a - b) for a, b in zip(found, right)), 1e-4)

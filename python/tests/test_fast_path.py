@@ -77,14 +77,14 @@ class FastPath(TestCase):
         graph = torch.fx.experimental.proxy_tensor.make_fx(lambda x: twiddle_torch.conv2d(x, weight, padding=2))(x)
         self.assertIn("torch.ops.twiddle.conv2d.default", graph.code)
 
-    def test_shapes_that_do_not_fit_are_told(self):
+    def test_rejects_shapes_that_do_not_fit(self):
         for _ in range(2):
             with self.assertRaisesRegex(RuntimeError, "a weight of 4x6x3x3 is expected, got 4x5x3x3"):
                 twiddle_torch.conv2d(torch.randn(1, 6, 8, 8), torch.randn(4, 5, 3, 3))
             with self.assertRaisesRegex(RuntimeError, "a bias of 4 is expected, got 3"):
                 twiddle_torch.conv2d(torch.randn(1, 6, 8, 8), torch.randn(4, 6, 3, 3), torch.randn(3))
 
-    def test_what_was_changed_since_is_told(self):
+    def test_reports_later_changes(self):
         x, weight, bias = operands(Problem(), "cpu")
         y = twiddle_torch.conv2d(x, weight, bias, padding=2)
         with torch.no_grad():
@@ -92,7 +92,7 @@ class FastPath(TestCase):
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             y.sum().backward()
 
-    def test_what_torch_func_left_behind(self):
+    def test_leftovers_of_torch_func(self):
         x, weight, _ = (t.detach() for t in operands(Problem(), "cpu"))
         escaped = []
         torch.func.grad(lambda x: escaped.append(x * 1) or x.sum())(x)

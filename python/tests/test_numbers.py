@@ -98,7 +98,7 @@ class Numbers(TestCase):
                         F.conv2d(x.double(), weight.double(), padding=padding),
                     )
 
-    def test_halves_are_computed_in_float32(self):
+    def test_fp16_is_computed_in_float32(self):
         for device in devices:
             for dtype, limit in ((torch.bfloat16, 4e-3), (torch.float16, 5e-4)):
                 x, weight, bias = operands(Problem(), device, dtype)
@@ -132,7 +132,7 @@ class Numbers(TestCase):
         for device in devices:
             self.assert_step_is_right(problem, device, workspace_limit=1 << 16)
 
-    def test_mistakes_are_told(self):
+    def test_reports_mistakes(self):
         x, weight = torch.randn(1, 3, 8, 8), torch.randn(4, 2, 3, 3)
         with self.assertRaisesRegex(RuntimeError, "weight"):
             twiddle_torch.conv2d(x, weight)

@@ -49,7 +49,7 @@ class Spectra(TestCase):
             for a, b in zip(first, second):
                 self.assert_close(a, b)
 
-    def test_go_with_a_graph_that_nobody_walks_back(self):
+    def test_freed_with_unused_graph(self):
         for device in devices:
             y = self.forward(device, operands(problem, device))
             self.assertEqual(kept(), 1)
@@ -99,7 +99,7 @@ class Spectra(TestCase):
             for a, b in zip(found, right[1:]):
                 self.assert_close(a, b)
 
-    def test_no_room_for_them(self):
+    def test_out_of_memory(self):
         for device in devices:
             inputs = operands(problem, device)
             limit = 3 << 18

@@ -254,13 +254,13 @@ class Machinery(TestCase):
 
     def test_fallback_warns_once_and_strict_raises(self):
         x, weight = torch.randn(1, 2, 9, 9).double(), torch.randn(3, 2, 3, 3).double()
-        twiddle_torch._warnings.told.clear()
-        with warnings.catch_warnings(record=True) as told:
+        twiddle_torch._warnings.reported.clear()
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(3):
                 y = twiddle_torch.conv2d(x, weight)
             twiddle_torch.conv2d(x.float(), weight.float(), dilation=(1, 2))
-        self.assertEqual([str(w.message).split(": ")[1] for w in told], [
+        self.assertEqual([str(w.message).split(": ")[1] for w in caught], [
             "torch.float64 is not supported", "a dilation of (1, 2) is not supported, only the same for rows and columns"])
         self.assertTrue(torch.equal(y, F.conv2d(x, weight)))
         with self.assertRaisesRegex(ValueError, "float64"):
@@ -268,7 +268,7 @@ class Machinery(TestCase):
         compiled = torch.compile(twiddle_torch.conv2d, fullgraph=True, backend="aot_eager")
         self.assert_close(compiled(x, weight), F.conv2d(x, weight), 1e-12)
 
-    def test_copies_are_told_once_for_each_operand(self):
+    def test_warns_of_copies_once_per_operand(self):
         for device in devices:
             x, weight, bias = operands(Problem(), device)
             grad = torch.randn(2, 4, 12, 11, device=device)
@@ -280,24 +280,24 @@ class Machinery(TestCase):
                 ("a weight", (x, strided[1], bias), grad), ("a bias", (x, weight, strided[2]), grad),
                 ("a gradient", (x, weight, bias), last),
             ]:
-                twiddle_torch._warnings.told.clear()
-                with self.subTest(device=device, operand=operand), warnings.catch_warnings(record=True) as told:
+                twiddle_torch._warnings.reported.clear()
+                with self.subTest(device=device, operand=operand), warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     for _ in range(3):
                         found = step(twiddle_torch.conv2d, inputs, gradient, padding=2)
                     for a, b in zip(found, right):
                         self.assert_close(a, b)
-                    self.assertEqual([str(each.message) for each in told], [] if operand is None else [
+                    self.assertEqual([str(each.message) for each in caught], [] if operand is None else [
                         f"twiddle_torch: {operand} is not contiguous (channels_last is not, either): it is copied in each call"])
 
     def test_threads_that_pytorch_is_given(self):
         before = torch.get_num_threads()
         try:
-            for threads, told in ((1, "1 thread,"), (4, "4 threads"), (2, "2 threads")):
+            for threads, expected in ((1, "1 thread,"), (4, "4 threads"), (2, "2 threads")):
                 torch.set_num_threads(threads)
                 for problem in awkward:
                     self.assert_step_is_right(problem, "cpu", engine="rule")
-                self.assertIn(told, twiddle_torch.devices()[0])
+                self.assertIn(expected, twiddle_torch.devices()[0])
         finally:
             torch.set_num_threads(before)
 

@@ -42,10 +42,10 @@ def self_test(device: str) -> bool:
     reference = step(F.conv2d, *(t.detach().double().requires_grad_() for t in (x, weight)))
     results = step(twiddle_torch.conv2d, x, weight)
     errors = [((a - b).norm() / b.norm()).item() for a, b in zip(results, reference)]
-    told = ", ".join(f"{name} {error:.1e}" for name, error in zip(names, errors))
+    printed = ", ".join(f"{name} {error:.1e}" for name, error in zip(names, errors))
     ours, theirs = seconds(twiddle_torch.conv2d), seconds(F.conv2d)
     fine = max(errors) <= 2e-6
-    print(f"  31x31 depthwise, {batch}x{channels}x32x32: errors {told}: {'fine' if fine else 'TOO LARGE'}")
+    print(f"  31x31 depthwise, {batch}x{channels}x32x32: errors {printed}: {'fine' if fine else 'TOO LARGE'}")
     print(f"  forward and backward {ours * 1e3:.2f} ms, torch.nn.functional.conv2d {theirs * 1e3:.2f} ms")
     return fine
 

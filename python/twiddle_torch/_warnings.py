@@ -5,16 +5,16 @@ from typing import Set
 
 import torch
 
-told: Set[str] = set()
+reported: Set[str] = set()
 
 
-def tell_once(message: str, stacklevel: int = 3) -> None:
+def warn_once(message: str, stacklevel: int = 3) -> None:
     """As a warning at the line that has called the caller of this function, or at another by ``stacklevel``."""
-    if torch.compiler.is_compiling() or message in told:
+    if torch.compiler.is_compiling() or message in reported:
         return
-    told.add(message)
+    reported.add(message)
     warnings.warn(f"twiddle_torch: {message}", stacklevel=stacklevel)
 
 
-def tell_of_copy(operand: str) -> None:
-    tell_once(f"{operand} is not contiguous (channels_last is not, either): it is copied in each call", stacklevel=4)
+def warn_of_copy(operand: str) -> None:
+    warn_once(f"{operand} is not contiguous (channels_last is not, either): it is copied in each call", stacklevel=4)

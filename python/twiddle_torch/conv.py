@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from twiddle_torch import ops
 from twiddle_torch._library import usable, why_not
-from twiddle_torch._warnings import tell_of_copy, tell_once
+from twiddle_torch._warnings import warn_of_copy, warn_once
 
 IntPair = Union[int, Tuple[int, ...]]  # a number, or one for rows and one for columns
 CallArguments = Tuple[Any, ...]  # the arguments of conv2d from `stride` on
@@ -59,7 +59,7 @@ def conv2d(
     if reason is not None:
         if strict:
             raise ValueError(f"twiddle_torch.conv2d: {reason}")
-        tell_once(f"{reason}: torch.nn.functional.conv2d is used")
+        warn_once(f"{reason}: torch.nn.functional.conv2d is used")
         return F.conv2d(x, weight, bias, stride, padding, dilation, groups)
     if x.dim() == 3:
         return conv2d(
@@ -69,7 +69,7 @@ def conv2d(
     if not _is_compiling():
         for name, operand in (("an input", x), ("a weight", weight), ("a bias", bias)):
             if operand is not None and not operand.is_contiguous():
-                tell_of_copy(name)
+                warn_of_copy(name)
     x, op_arguments = _op_arguments(x, weight, *arguments)
     if is_fast and not isinstance(padding, str):
         _remember(arguments, op_arguments)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from twiddle_torch import _library  # noqa: F401  loads the operators
-from twiddle_torch._warnings import tell_of_copy
+from twiddle_torch._warnings import warn_of_copy
 
 
 def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -265,7 +265,7 @@ class _Recorded(torch.autograd.Function):
         of_bias = grad.sum((0, 2, 3)) if has_bias and ctx.needs_input_grad[2] else None
         of_x = of_weight = None
         if not grad.is_contiguous():
-            tell_of_copy("a gradient")
+            warn_of_copy("a gradient")
         if _grad_is_enabled() or _is_compiling() or not may_take_fast_path(grad, grad, None):
             of_x, of_weight = _backward(grad, x, weight, missing, id)
         elif x is not None or weight is not None:

@@ -51,7 +51,7 @@ class ManyImages : public testing::Test {
   }
   ~ManyImages() override { fs::remove_all(folder_); }
 
-  static void expect_told_and_stopped(const std::vector<std::string>& arguments, const std::string& doing) {
+  static void expect_reported_and_stopped(const std::vector<std::string>& arguments, const std::string& doing) {
     Program program(arguments);
     EXPECT_TRUE(program.comes_to([&] { return program.err().find(" to go\n") != std::string::npos; })) << program.err();
     program.signal(SIGINT);
@@ -66,7 +66,7 @@ class ManyImages : public testing::Test {
 };
 
 TEST_F(ManyImages, CheckReportsProgressAndStops) {
-  expect_told_and_stopped({"check", config_, "--images"}, "reading images");
+  expect_reported_and_stopped({"check", config_, "--images"}, "reading images");
 }
 
 TEST_F(ManyImages, CheckStopsAfterCurrentFile) {
@@ -83,8 +83,8 @@ TEST_F(ManyImages, EvalReportsProgressAndStops) {
   const Finished train = run_program({"train", config_, "--limit-batches", "1", "--set", "data.val=null", "--out",
                                       (folder_ / "runs").string(), "--device", "cpu"});
   ASSERT_EQ(train.code, 0) << train.err;
-  expect_told_and_stopped({"eval", (folder_ / "runs" / "many-001").string(), config_, "--device", "cpu"},
-                          "measuring on images");
+  expect_reported_and_stopped({"eval", (folder_ / "runs" / "many-001").string(), config_, "--device", "cpu"},
+                              "measuring on images");
 }
 
 }  // namespace

@@ -20,13 +20,13 @@ class RankProcesses3 : public testing::Test {
     setenv("OUT", (folder_ / "rank").c_str(), 1);
     testing::internal::CaptureStderr();
     const int code = run_rank_processes("/bin/sh", {"sh", "-c", script}, 3);
-    told_ = testing::internal::GetCapturedStderr();
+    reported_ = testing::internal::GetCapturedStderr();
     return code;
   }
   std::string written(int rank) const { return read_text(folder_ / ("rank." + std::to_string(rank))); }
 
   fs::path folder_;
-  std::string told_;
+  std::string reported_;
 };
 
 const std::string waits = "while true; do sleep 0.05; done";
@@ -34,24 +34,24 @@ const std::string waits = "while true; do sleep 0.05; done";
 TEST_F(RankProcesses3, ReceiveRankAndRendezvous) {
   EXPECT_EQ(run("echo $TWIDDLE_RANK of $TWIDDLE_RANKS at ${TWIDDLE_PORT:+a port} > $OUT.$TWIDDLE_RANK"), 0);
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(written(rank), std::to_string(rank) + " of 3 at a port\n");
-  EXPECT_EQ(told_, "");
+  EXPECT_EQ(reported_, "");
 }
 
 TEST_F(RankProcesses3, ReturnCodeOfFirstFailure) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 1 && exit 3; sleep 1; exit 4"), 3);
-  EXPECT_EQ(told_, "");  // the rank has reported it itself
+  EXPECT_EQ(reported_, "");  // the rank has reported it itself
 }
 
 TEST_F(RankProcesses3, ReportKilledRank) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && kill -KILL $$; sleep 1; exit 1"), 128 + SIGKILL);
-  EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
-  EXPECT_NE(told_.find("was terminated by signal 9, Killed"), std::string::npos) << told_;
+  EXPECT_NE(reported_.find("rank 2 of 3 (process "), std::string::npos) << reported_;
+  EXPECT_NE(reported_.find("was terminated by signal 9, Killed"), std::string::npos) << reported_;
 }
 
 // A killed process releases its GPU before its parent is notified, and others may exit in between.
 TEST_F(RankProcesses3, ReportKilledRankThatExitsLater) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && { sleep 1; kill -KILL $$; }; exit 1"), 128 + SIGKILL);
-  EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
+  EXPECT_NE(reported_.find("rank 2 of 3 (process "), std::string::npos) << reported_;
 }
 
 TEST_F(RankProcesses3, StopOthersIfOneFails) {

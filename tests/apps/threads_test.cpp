@@ -13,9 +13,9 @@ namespace {
 // Returns the settings that the OpenMP runtime prints, for the called program and any program that it restarts.
 std::string thread_settings() {
   setenv("OMP_DISPLAY_ENV", "verbose", 1);
-  const std::string told = run_program({"devices"}).err;
+  const std::string reported = run_program({"devices"}).err;
   unsetenv("OMP_DISPLAY_ENV");  // other tests of this process start programs, too
-  return told;
+  return reported;
 }
 
 TEST(Threads, SpinBrieflyUnlessUserSetsOtherwise) {

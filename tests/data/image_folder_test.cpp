@@ -52,15 +52,15 @@ TEST(ImageFolder, ReportsInvalidFolders) {
 TEST(ImageFolder, ReportsProgressAndCanBeInterrupted) {
   const std::filesystem::path folder = fresh_folder();
   for (const char* name : {"a.png", "b.png", "c.png"}) write_file(folder / "cat" / name, png_of(3, 2, 3, 40));
-  std::vector<std::int64_t> told;
+  std::vector<std::int64_t> reported;
   DatasetSite site{"", {3, 8, 8}, 0};
   site.progress = [&](const std::string& name, std::int64_t images) {
     EXPECT_EQ(name, folder.string());
-    told.push_back(images);
+    reported.push_back(images);
     if (images == 2) throw Interrupted();
   };
   EXPECT_THROW(open_dataset("image_folder", mapping({{"path", folder.string()}}), site), Interrupted);
-  EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(reported, (std::vector<std::int64_t>{0, 1, 2}));
 }
 
 TEST(ImageFolder, CountsSkippedFiles) {

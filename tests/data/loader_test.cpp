@@ -350,16 +350,16 @@ TEST(Loader, FailsIfThreadsCannotStart) {
   const rlimit small{pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{300} << 20), before.rlim_max};
   const Numbers data(5);
   const Augment augment = plain();
-  std::string told;
+  std::string reported;
   setrlimit(RLIMIT_AS, &small);
   try {
     const Loader loader(data, augment, {.workers = 256});
   } catch (const Error& error) {
-    told = error.what();
+    reported = error.what();
   }
   setrlimit(RLIMIT_AS, &before);
-  EXPECT_EQ(told.rfind("cannot start 256 threads that read images, only ", 0), 0u) << told;
-  EXPECT_NE(told.find("data.workers"), std::string::npos) << told;
+  EXPECT_EQ(reported.rfind("cannot start 256 threads that read images, only ", 0), 0u) << reported;
+  EXPECT_NE(reported.find("data.workers"), std::string::npos) << reported;
 }
 #endif
 

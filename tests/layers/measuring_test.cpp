@@ -17,19 +17,19 @@ void wait(int milliseconds) {
 }
 
 TEST(Measuring, IsQuietWhileItIsShort) {
-  int told = 0;
-  Measuring measuring([&](const std::string&) { ++told; });
+  int reported = 0;
+  Measuring measuring([&](const std::string&) { ++reported; });
   for (int benchmark = 0; benchmark < 3; ++benchmark) {
     measuring.begin("a short one");
     measuring.between_two();
     measuring.end();
   }
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(reported, 0);
 }
 
 TEST(Measuring, ReportsProgressIfSlow) {
-  std::vector<std::string> told;
-  Measuring measuring([&](const std::string& text) { told.push_back(text); });
+  std::vector<std::string> reported;
+  Measuring measuring([&](const std::string& text) { reported.push_back(text); });
   measuring.expect(4);
   measuring.begin("the first");
   wait(1050);
@@ -39,18 +39,18 @@ TEST(Measuring, ReportsProgressIfSlow) {
   measuring.begin("the second");
   wait(1050);
   for (int i = 0; i < 5; ++i) measuring.between_two();
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_TRUE(told[0].starts_with("measuring convolution engines: 2 s so far, about 2 s to go, at the second"))
-      << told[0];
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_TRUE(reported[0].starts_with("measuring convolution engines: 2 s so far, about 2 s to go, at the second"))
+      << reported[0];
 }
 
 TEST(Measuring, OmitsTotalIfUnknown) {
-  std::vector<std::string> told;
-  Measuring measuring([&](const std::string& text) { told.push_back(text); });
+  std::vector<std::string> reported;
+  Measuring measuring([&](const std::string& text) { reported.push_back(text); });
   measuring.begin("a long one");
   wait(2050);
   measuring.between_two();
-  EXPECT_EQ(told, std::vector<std::string>{"measuring convolution engines: 2 s so far, at a long one"});
+  EXPECT_EQ(reported, std::vector<std::string>{"measuring convolution engines: 2 s so far, at a long one"});
 }
 
 TEST(Measuring, StopsBetweenTwo) {

@@ -200,10 +200,10 @@ TEST(Trainer, ResumesInterruptedValidation) {
 }
 
 struct Order : TrainObserver {
-  std::string told;
+  std::string reported;
   bool wants_step(std::int64_t) override { return false; }
-  void on_epoch(const EpochReport&) override { told += "epoch "; }
-  void on_checkpoint(const std::string&) override { told += "checkpoint "; }
+  void on_epoch(const EpochReport&) override { reported += "epoch "; }
+  void on_checkpoint(const std::string&) override { reported += "checkpoint "; }
 };
 
 // A kill between the two must leave one line too many, which a resumed run drops, and not one too few.
@@ -214,7 +214,7 @@ TEST(Trainer, ReportsEpochBeforeSaving) {
                             {"data", "{train: {format: synthetic, images: 90, classes: 4}}", "--set"}}),
           in_folder(new_folder("order")))
       .run({&order}, stop);
-  EXPECT_EQ(order.told, "epoch checkpoint epoch checkpoint ");
+  EXPECT_EQ(order.reported, "epoch checkpoint epoch checkpoint ");
 }
 
 // Saved once more at the end, with the last validation's result.
@@ -222,18 +222,18 @@ TEST(Trainer, SavesAnEpochBeforeItsValidation) {
   Order order;
   std::atomic<bool> stop = false;
   Trainer(small_experiment({{"train.epochs", "2", "--epochs"}}), in_folder(new_folder("order"))).run({&order}, stop);
-  EXPECT_EQ(order.told, "checkpoint epoch checkpoint epoch checkpoint ");
+  EXPECT_EQ(order.reported, "checkpoint epoch checkpoint epoch checkpoint ");
 }
 
 TEST_P(EveryDevice, TrainerCapturesWithoutMessage) {
   struct Listener : TrainObserver {
-    std::string told;
+    std::string reported;
     bool wants_step(std::int64_t) override { return false; }
-    void on_not_captured(const std::string& why) override { told += why; }
+    void on_not_captured(const std::string& why) override { reported += why; }
   } listener;
   std::atomic<bool> stop = false;
   Trainer(small_experiment({{"device", to_string(GetParam()), "--device"}}), {}).run({&listener}, stop);
-  EXPECT_EQ(listener.told, "");  // a GPU captures steps, and a CPU reports nothing
+  EXPECT_EQ(listener.reported, "");  // a GPU captures steps, and a CPU reports nothing
 }
 
 TEST(Trainer, DoesNotDependOnWorkerCount) {

@@ -21,9 +21,9 @@ void Measuring::end() {
 
 void Measuring::between_two() {
   if (stop_ && stop_()) throw Interrupted();
-  if (!tell_ || problem_.empty() || seconds() < next_) return;
+  if (!report_ || problem_.empty() || seconds() < next_) return;
   next_ = seconds() + 10;
-  tell_(fmt::format("measuring convolution engines: {:.0f} s so far{}, at {}", seconds(), remaining(), problem_));
+  report_(fmt::format("measuring convolution engines: {:.0f} s so far{}, at {}", seconds(), remaining(), problem_));
 }
 
 double Measuring::seconds() const {

@@ -8,11 +8,11 @@ namespace twiddle {
 // Reports the tuner's progress while it measures, and stops it on request.
 class Measuring {
  public:
-  using Tell = std::function<void(const std::string&)>;
+  using Report = std::function<void(const std::string&)>;
   using Stop = std::function<bool()>;
 
-  // `tell` receives the progress after two seconds and then every ten. `stop` is polled; true stops the measurement.
-  explicit Measuring(Tell tell, Stop stop = {}) : tell_(std::move(tell)), stop_(std::move(stop)) {}
+  // `report` receives the progress after two seconds and then every ten. `stop` is polled; true stops the measurement.
+  explicit Measuring(Report report, Stop stop = {}) : report_(std::move(report)), stop_(std::move(stop)) {}
   void stop_if(Stop stop) { stop_ = std::move(stop); }      // instead of the one before
   void expect(int benchmarks) { expected_ += benchmarks; }  // for the estimate of the remaining time
   void begin(const std::string& problem);                   // "forward of 16x3x32x32 * 8x3x5x5"
@@ -24,7 +24,7 @@ class Measuring {
   double seconds() const;
   std::string remaining() const;
 
-  Tell tell_;
+  Report report_;
   Stop stop_;
   std::string problem_;
   int expected_ = 0, done_ = 0;

@@ -231,7 +231,8 @@ Error ConvTuner::refused(const Question& question, const std::string& why) {
   std::string none;
   for (const auto& other : engines_) try {
       if (why.empty() && other->name() == question.how)
-        if (const std::string told = other->refusal(question.problem, question.pass); !told.empty()) none = ": " + told;
+        if (const std::string cause = other->refusal(question.problem, question.pass); !cause.empty())
+          none = ": " + cause;
       Refusal ignored;
       if (first_that_holds(nullptr, question, *other, ignored).plan) others.emplace_back(other->name());
     } catch (const Error& error) {

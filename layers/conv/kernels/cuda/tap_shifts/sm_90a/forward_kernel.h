@@ -66,7 +66,7 @@ class Loading {
       if (!g_.resident && thread_ == 0) load_weights(chunk, turn.stage);
       store(s_.patches + turn.stage * places_.bytes_of_patch);
       if (thread_ == 0) s_.back_of_stages[turn.stage] = back;
-      tell(s_.is_there[turn.stage]);
+      signal(s_.is_there[turn.stage]);
       turn.advance(loading_groups, g_.stages);
     }
   }
@@ -154,7 +154,7 @@ class Loading {
         if constexpr (Pairs) to[octets * pixels_] = split.low;
       }
   }
-  __device__ void tell(small_fft::Barrier& is_there) {
+  __device__ void signal(small_fft::Barrier& is_there) {
     small_fft::show_to_wgmma();
     if (!g_.resident && thread_ == 0)
       is_there.expect(places_.bytes_of_weights);
