@@ -27,20 +27,20 @@ struct FrequencyGemm {
   std::int64_t groups = 1;
 
   // Storages in blocks start a new block for each group and have their own row stride.
-  GroupedMatrix a() const { return transpose_a ? beside(k, m) : beside(m, k); }
+  GroupedMatrix a() const { return transpose_a ? interleaved(k, m) : interleaved(m, k); }
   GroupedMatrix b() const {
     const std::int64_t rows = transpose_b ? n : k, columns = transpose_b ? k : n;
-    return transpose_a ? beside(rows, columns) : behind(rows, columns);
+    return transpose_a ? interleaved(rows, columns) : consecutive(rows, columns);
   }
-  GroupedMatrix c() const { return transpose_a ? behind(m, n) : beside(m, n); }
+  GroupedMatrix c() const { return transpose_a ? consecutive(m, n) : interleaved(m, n); }
   // One channel and one filter per group: a product of numbers, or, if A is transposed, a sum of such products.
   bool is_depthwise() const { return groups > 1 && n == 1 && (transpose_a ? m : k) == 1; }
 
  private:
-  GroupedMatrix beside(std::int64_t rows, std::int64_t columns) const {
+  GroupedMatrix interleaved(std::int64_t rows, std::int64_t columns) const {
     return {rows, columns, groups * columns, columns};
   }
-  static GroupedMatrix behind(std::int64_t rows, std::int64_t columns) {
+  static GroupedMatrix consecutive(std::int64_t rows, std::int64_t columns) {
     return {rows, columns, columns, rows * columns};
   }
 };

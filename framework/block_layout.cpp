@@ -29,10 +29,10 @@ BlockLayout place(const std::vector<BlockUse>& uses, const std::vector<std::size
     }
     layout.offsets[block] = at;
     layout.bytes = std::max(layout.bytes, at + uses[block].bytes);
-    const auto behind = std::upper_bound(placed.begin(), placed.end(), block, [&](std::size_t a, std::size_t b) {
+    const auto position = std::upper_bound(placed.begin(), placed.end(), block, [&](std::size_t a, std::size_t b) {
       return layout.offsets[a] < layout.offsets[b];
     });
-    placed.insert(behind, block);
+    placed.insert(position, block);
   }
   return layout;
 }

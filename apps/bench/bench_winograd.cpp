@@ -83,7 +83,7 @@ Json to_json(const LayerRows& layer, const BenchRow& row, const ConvEngine* vend
 }
 
 // The paper's values for a sum: all layers, forward.
-struct Beside {
+struct PaperColumns {
   PaperTimes fp32 = lavin_fp32(), fp16 = lavin_fp16();
   bool whole_network = true;
 
@@ -93,7 +93,7 @@ struct Beside {
   }
 };
 
-Json to_json(const Sum& sum, double times_as_fast, const Beside& papers) {
+Json to_json(const Sum& sum, double times_as_fast, const PaperColumns& papers) {
   Json json = {{"part", "speed"}, {"batch", sum.batch}, {"layer", "sum"}, {"pass", sum.pass}, {"engine", sum.engine}};
   if (sum.complete())
     json.update(Json{{"ms", sum.milliseconds}, {"effective_flops_per_second", sum.flops_per_second()}});
@@ -160,11 +160,11 @@ Cells numbers_of(const std::vector<double>& printed) {
 
 // Prints one line per batch size. `sums`: of one pass, ordered by batch size, then engine.
 void print(const std::vector<Sum>& sums, const std::vector<std::string>& engines, const ConvEngine* vendor,
-           const Beside& papers) {
+           const PaperColumns& papers) {
   Cells header{"batch"}, header16{"batch"};
   for (const std::string& engine : engines) append(header, {engine + " ms", "TFLOP/s", "speed-up"});
-  const bool beside_paper = papers.find(papers.fp32, sums.front()) != nullptr;
-  if (beside_paper) append(header, papers.fp32.columns), append(header16, papers.fp16.columns);
+  const bool has_paper = papers.find(papers.fp32, sums.front()) != nullptr;
+  if (has_paper) append(header, papers.fp32.columns), append(header16, papers.fp16.columns);
   TextTable table(header), table16(header16);
   for (std::size_t first = 0; first < sums.size(); first += engines.size()) {
     Cells cells{std::to_string(sums[first].batch)}, cells16 = cells;
@@ -173,14 +173,14 @@ void print(const std::vector<Sum>& sums, const std::vector<std::string>& engines
       append(cells, cells_of(sums[i]));
       append(cells, {times > 0 ? fmt::format("{:.2f}", times) : "-"});
     }
-    if (beside_paper) {
+    if (has_paper) {
       append(cells, numbers_of(*papers.find(papers.fp32, sums[first])));
       append(cells16, numbers_of(*papers.find(papers.fp16, sums[first])));
     }
     table.add(cells), table16.add(cells16);
   }
   fmt::print("all layers, {}\n{}\n", sums.front().pass, table.text());
-  if (!beside_paper) return;
+  if (!has_paper) return;
   fmt::print("{}: {}.\n{}\n\n", join_names(papers.fp32.columns), papers.fp32.source, papers.fp32.note);
   fmt::print("{}:\n{}\n", papers.fp16.source, table16.text());
 }
@@ -206,7 +206,7 @@ std::vector<LayerRows> measure(LayerBench& bench, const std::vector<BenchLayer>&
 
 // Prints the sums, one table per pass.
 void print_by_pass(std::vector<Sum> sums, const std::vector<std::string>& engines, const ConvEngine* vendor,
-                   const Beside& papers) {
+                   const PaperColumns& papers) {
   while (!sums.empty()) {
     const std::string pass = sums.front().pass;
     const auto others =
@@ -228,7 +228,7 @@ BenchResult bench_speed(const BenchRequest& request) {
   LayerBench bench(with_engines(request.options));
   const std::vector<BenchLayer> layers = chosen_layers(request, vgg_layers());
   const std::vector<ConvPass>& passes = bench.options().passes;
-  const Beside papers{.whole_network = request.layers.empty()};
+  const PaperColumns papers{.whole_network = request.layers.empty()};
   std::vector<std::string> engines;
   const std::vector<SpectralEngine*> spectral = bench.spectral();
   for (const ConvEngine* engine : bench.engines()) {

@@ -43,11 +43,11 @@ std::string run_folder_of(const std::string& path) {
 
 // Collects every file that a config may come from or refer to. Relative paths start at its folder or the working
 // directory.
-void collect_files(const ConfigNode& node, const fs::path& beside, std::vector<std::string>& files) {
+void collect_files(const ConfigNode& node, const fs::path& folder, std::vector<std::string>& files) {
   if (node.place.source) files.push_back(node.place.source->name);
-  if (node.kind == ConfigNode::Kind::scalar) files.insert(files.end(), {node.text, (beside / node.text).string()});
-  for (const ConfigNode& item : node.items) collect_files(item, beside, files);
-  for (const ConfigNode::Entry& entry : node.entries) collect_files(entry.value, beside, files);
+  if (node.kind == ConfigNode::Kind::scalar) files.insert(files.end(), {node.text, (folder / node.text).string()});
+  for (const ConfigNode& item : node.items) collect_files(item, folder, files);
+  for (const ConfigNode::Entry& entry : node.entries) collect_files(entry.value, folder, files);
 }
 
 void refuse_to_overwrite_inputs(const Flags& flags, const Config& config) {

@@ -48,17 +48,17 @@ std::vector<std::int64_t> empty_classes(const Dataset& data) {
 }
 
 std::string resolve_path(const DatasetSite& site, const std::string& path) {
-  const std::filesystem::path beside_config = std::filesystem::path(site.config_folder) / path;
+  const std::filesystem::path next_to_config = std::filesystem::path(site.config_folder) / path;
   std::error_code code;
   if (std::filesystem::exists(path, code)) return path;
-  if (std::filesystem::exists(beside_config, code)) return beside_config.string();
-  if (code) throw Error(ErrorKind::data, join("cannot open '", shown(beside_config.string()), "': ", code.message()));
+  if (std::filesystem::exists(next_to_config, code)) return next_to_config.string();
+  if (code) throw Error(ErrorKind::data, join("cannot open '", shown(next_to_config.string()), "': ", code.message()));
   if (const std::string name = unset_variable(path); !name.empty())
     throw Error(ErrorKind::config, join("environment variable '", shown(name), "' is not set, but '", shown(path),
                                         "' needs it; set it, or write the path itself"));
-  if (beside_config == path) throw Error(ErrorKind::data, join("no such file or folder: '", shown(path), "'"));
+  if (next_to_config == path) throw Error(ErrorKind::data, join("no such file or folder: '", shown(path), "'"));
   throw Error(ErrorKind::data,
-              join("no such file or folder: '", shown(path), "' (looked for ", shown(beside_config.string()),
+              join("no such file or folder: '", shown(path), "' (looked for ", shown(next_to_config.string()),
                    ", next to the config file, and for ", shown(path), " from the current folder)"));
 }
 

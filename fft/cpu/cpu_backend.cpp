@@ -69,11 +69,11 @@ void for_bins(std::int64_t bins, const Run& run) {
 
 // Groups are adjacent columns, separate blocks of columns, or separate matrices.
 BinMatrices matrices_of(const GroupedMatrix& matrix, std::int64_t groups, int lanes) {
-  const bool beside = matrix.group_step < matrix.pitch;
-  const SpectrumLayout layout = beside ? layout_of(matrix.rows, groups * matrix.columns, lanes, groups)
-                                       : layout_of(groups * matrix.rows, matrix.columns, lanes);
+  const bool interleaved = matrix.group_step < matrix.pitch;
+  const SpectrumLayout layout = interleaved ? layout_of(matrix.rows, groups * matrix.columns, lanes, groups)
+                                            : layout_of(groups * matrix.rows, matrix.columns, lanes);
   const std::int64_t row = layout.row_stride();
-  return {row, beside ? layout.group_blocks * 2 * lanes : matrix.rows * row, layout.bin_stride};
+  return {row, interleaved ? layout.group_blocks * 2 * lanes : matrix.rows * row, layout.bin_stride};
 }
 
 }  // namespace

@@ -155,8 +155,8 @@ std::string with_environment(std::string path, const Place& place, Diagnostics& 
 std::string find_path(const std::string& path, const Place& written) {
   if (written.line == 0 || path.empty()) return path;  // from the command line
   std::error_code ignored;
-  const std::filesystem::path beside = std::filesystem::path(written.source->name).parent_path() / path;
-  return std::filesystem::exists(beside, ignored) ? without_detours(beside) : path;
+  const std::filesystem::path next_to_file = std::filesystem::path(written.source->name).parent_path() / path;
+  return std::filesystem::exists(next_to_file, ignored) ? without_detours(next_to_file) : path;
 }
 
 std::string absolute_path(const std::string& path) {

@@ -139,13 +139,13 @@ class NcclRanks final : public Communicator {
   }
 
   std::shared_ptr<Event> begin_reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
-    wait_beside(stream);
+    wait_on_side_stream(stream);
     reduce_scatter_on(side_.get(), values, count);
     return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
   }
 
   std::shared_ptr<Event> begin_all_gather(Stream& stream, float* values, std::int64_t count) override {
-    wait_beside(stream);
+    wait_on_side_stream(stream);
     all_gather_on(side_.get(), values, count);
     return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
   }
@@ -252,7 +252,7 @@ class NcclRanks final : public Communicator {
   }
 
   // The side stream's work starts after everything submitted to the stream so far.
-  void wait_beside(Stream& stream) {
+  void wait_on_side_stream(Stream& stream) {
     const CudaEvent given(native(stream), CudaEvent::OrdersOnly());
     check(cudaStreamWaitEvent(side_.get(), given.event()));
   }

@@ -20,8 +20,8 @@ struct ChannelRange {
   std::int64_t count(std::int64_t rows) const { return rows / channels * ranges.value() * inner.value(); }
 
   struct Place {
-    std::int64_t at;     // of the first channel
-    int before, behind;  // channels on either side of the range
+    std::int64_t at;    // of the first channel
+    int before, after;  // channels on either side of the range
   };
   TWIDDLE_HD Place place(std::int64_t i) const {
     const std::int64_t row = inner.quotient(i), image = ranges.quotient(row);
@@ -37,7 +37,7 @@ struct ChannelRange {
 #pragma unroll
     for (int k = 0; k < Length + 2 * Margin; ++k) {
       const int channel = k - Margin, past = channel - Length + 1;
-      const bool exists = (channel >= 0 || place.before >= -channel) && (past <= 0 || place.behind >= past);
+      const bool exists = (channel >= 0 || place.before >= -channel) && (past <= 0 || place.after >= past);
       values[k] = exists ? first[std::int64_t(channel) * pitch] : 0;
     }
   }

@@ -18,15 +18,15 @@ namespace twiddle::small_fft {
 namespace {
 
 constexpr float untouched = 12345;  // after the last element that a block may write
-constexpr int behind = 64;
+constexpr int guard = 64;
 
 // Memory as a GPU kernel gets it: 16-byte aligned and filled with NaN. Detects writes after its end.
 class Watched {
  public:
   explicit Watched(std::size_t floats)
       : floats_(floats),
-        memory_((floats + behind + 3) / 4, Four{{not_a_number, not_a_number, not_a_number, not_a_number}}) {
-    std::fill(data() + floats, data() + floats + behind, untouched);
+        memory_((floats + guard + 3) / 4, Four{{not_a_number, not_a_number, not_a_number, not_a_number}}) {
+    std::fill(data() + floats, data() + floats + guard, untouched);
   }
   Watched(const std::vector<float>& values) : Watched(values.size()) {
     std::copy(values.begin(), values.end(), data());
@@ -34,7 +34,7 @@ class Watched {
   float* data() { return memory_.data()->at; }
   Complex* numbers() { return reinterpret_cast<Complex*>(data()); }
   std::vector<float> values() {
-    for (std::size_t i = floats_; i < floats_ + behind; ++i) EXPECT_EQ(data()[i], untouched) << "written after the end";
+    for (std::size_t i = floats_; i < floats_ + guard; ++i) EXPECT_EQ(data()[i], untouched) << "written after the end";
     return {data(), data() + floats_};
   }
 

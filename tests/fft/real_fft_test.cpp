@@ -128,10 +128,10 @@ TEST_P(RealFft, KeepsPlanesIndependent) {
     const std::vector<float> alone = inverse(transform, p, forward(transform, p, source).get(), source.size());
     for (const float other : {1e20f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
       for (const std::int64_t spoilt : {0, 16, 50, 110}) {
-        std::vector<float> beside = source;
+        std::vector<float> changed = source;
         const auto begin = static_cast<std::size_t>(spoilt * p.column_stride);
-        std::fill_n(beside.begin() + std::ptrdiff_t(begin), p.column_stride, other);
-        std::vector<float> found = inverse(transform, p, forward(transform, p, beside).get(), source.size());
+        std::fill_n(changed.begin() + std::ptrdiff_t(begin), p.column_stride, other);
+        std::vector<float> found = inverse(transform, p, forward(transform, p, changed).get(), source.size());
         std::copy_n(alone.begin() + std::ptrdiff_t(begin), p.column_stride, found.begin() + std::ptrdiff_t(begin));
         EXPECT_EQ(found, alone) << points << " points, plane " << spoilt << " of " << other;
       }

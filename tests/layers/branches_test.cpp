@@ -147,7 +147,7 @@ TEST_P(EveryDevice, BranchesNest) {
   std::vector<Branches::Path> outer;
   outer.push_back({"inside", Sequential(Shape{3, 2, 2})});
   outer[0].layers.add("parallel", std::move(net.layer));
-  outer.push_back({"beside", Sequential(Shape{3, 2, 2})});
+  outer.push_back({"other", Sequential(Shape{3, 2, 2})});
   net.layer = std::make_unique<Branches>("outer", Join::multiply, std::move(outer));
   const auto [shape, y, grad_x] = net.run(small, some_values, std::vector<float>(24, 1));
   for (std::size_t i = 0; i < y.size(); ++i) {

@@ -193,15 +193,15 @@ TEST_P(EveryConvEngine, KeepsImagesAndFiltersIndependent) {
                       result = rows ? places.result_row : places.result_column;
         SCOPED_TRACE(full_name(*plan) + ", " + to_string(problem) + (rows ? ", row " : ", column ") +
                      std::to_string(place.count / 2) + " is " + std::to_string(other));
-        ConvOperands beside = operands;
-        Tensor& factor = rows ? (pass == ConvPass::forward ? beside.x : beside.y)
-                              : (pass == ConvPass::backward_weight ? beside.x : beside.w);
+        ConvOperands spoilt = operands;
+        Tensor& factor = rows ? (pass == ConvPass::forward ? spoilt.x : spoilt.y)
+                              : (pass == ConvPass::backward_weight ? spoilt.x : spoilt.w);
         std::vector<float> values = factor.to_vector(stream);
         for (std::size_t i = 0; i < values.size(); ++i)
           if (place(static_cast<std::int64_t>(i)) == place.count / 2) values[i] = other;
         factor = Tensor::from(stream, factor.shape(), values);
-        plan->run(ctx_, beside);
-        const std::vector<float> found = written(pass, beside).to_vector(stream);
+        plan->run(ctx_, spoilt);
+        const std::vector<float> found = written(pass, spoilt).to_vector(stream);
         std::int64_t changed = 0;
         for (std::size_t i = 0; i < found.size(); ++i)
           changed +=

@@ -8,10 +8,10 @@ namespace twiddle {
 namespace {
 
 bool spectra(const char* problem) {
-  return spectra_pay_beside_onednn(conv_problem(problem));
+  return spectra_pay_over_onednn(conv_problem(problem));
 }
 bool spectra_without_onednn(const char* problem) {
-  return spectra_pay_beside_products(conv_problem(problem));
+  return spectra_pay_over_products(conv_problem(problem));
 }
 
 TEST(CpuRule, FftPaysForLargeGroupedKernels) {
@@ -47,11 +47,11 @@ TEST(CpuRule, FftPaysForSmallKernels) {
 TEST(CpuRule, WinogradPaysForManyTiles) {
   for (const char* problem : {"1x64x28x28 * 64x64x3x3 pad 1", "1x32x24x24 * 32x32x3x3 pad 1",
                               "2x512x14x14 * 512x512x3x3 pad 1", "16x512x7x7 * 512x512x3x3 pad 1"})
-    EXPECT_TRUE(winograd_pays_beside_onednn(conv_problem(problem))) << problem;
+    EXPECT_TRUE(winograd_pays_over_onednn(conv_problem(problem))) << problem;
   for (const char* problem :
        {"1x512x14x14 * 512x512x3x3 pad 1", "4x512x7x7 * 512x512x3x3 pad 1", "32x64x3x3 * 64x64x3x3 pad 1",
         "16x3x32x32 * 32x3x3x3 pad 1", "16x64x28x28 * 64x16x3x3 pad 1 groups 4"})
-    EXPECT_FALSE(winograd_pays_beside_onednn(conv_problem(problem))) << problem;
+    EXPECT_FALSE(winograd_pays_over_onednn(conv_problem(problem))) << problem;
 }
 
 TEST(CpuRule, DirectDepthwisePaysForSmallKernels) {
@@ -70,11 +70,11 @@ TEST(CpuRule, DirectDepthwisePaysForSmallKernels) {
 TEST(CpuRule, OnednnRunsSmallDepthwiseKernels) {
   for (const char* problem : {"16x64x28x28 * 64x1x3x3 pad 1 groups 64", "16x64x7x7 * 64x1x1x1 groups 64",
                               "16x64x56x56 * 64x1x3x3 stride 2 pad 1 groups 64"})
-    EXPECT_FALSE(depthwise_pays_beside_onednn(conv_problem(problem))) << problem;
+    EXPECT_FALSE(depthwise_pays_over_onednn(conv_problem(problem))) << problem;
   for (const char* problem :
        {"16x64x28x28 * 64x1x3x3 pad 2 dilation 2 groups 64", "16x3x28x28 * 3x1x3x3 pad 1 groups 3",
         "16x64x28x28 * 64x1x1x1 groups 64", "16x64x28x28 * 64x1x5x5 stride 2 pad 2 groups 64"})
-    EXPECT_TRUE(depthwise_pays_beside_onednn(conv_problem(problem))) << problem;
+    EXPECT_TRUE(depthwise_pays_over_onednn(conv_problem(problem))) << problem;
 }
 
 TEST(CpuRule, GemmRunsLayersOfFewFilters) {

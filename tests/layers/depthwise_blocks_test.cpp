@@ -21,7 +21,7 @@ class SharedMemory {
     for (int i = 0; i < 4; ++i) data()[floats_ + i] = guard;
   }
   ~SharedMemory() {
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(data()[floats_ + i], guard) << "behind " << floats_ << " floats";
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(data()[floats_ + i], guard) << "after " << floats_ << " floats";
   }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;

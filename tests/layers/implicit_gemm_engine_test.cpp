@@ -175,10 +175,10 @@ TEST_P(ImplicitGemm, LargeValueAffectsOnlyItsPlane) {
   std::vector<float> x = values_of(operands.x);
   x[2 * 3 * 40 * 40 + 777] *= 1e6f;
   operands.x = Tensor::from(*ctx_->stream, operands.x.shape(), x);
-  const std::vector<float> beside = values_of(run(problem, ConvPass::forward, operands));
+  const std::vector<float> together = values_of(run(problem, ConvPass::forward, operands));
   for (const std::size_t image : {0, 1, 3})
-    EXPECT_TRUE(
-        std::equal(alone.begin() + image * plane, alone.begin() + (image + 1) * plane, beside.begin() + image * plane));
+    EXPECT_TRUE(std::equal(alone.begin() + image * plane, alone.begin() + (image + 1) * plane,
+                           together.begin() + image * plane));
   EXPECT_LE(conv_error(*ctx_, problem, ConvPass::forward, operands, std::numeric_limits<int>::max()), 2e-6);
 }
 
@@ -209,13 +209,13 @@ TEST_P(ImplicitGemm, KeepsInfinityInItsImage) {
   constexpr int image = 2, row = 7, column = 11, plane = 30 * 30;
   x[image * 20 * plane + 3 * plane + row * 30 + column] = std::numeric_limits<float>::infinity();
   operands.x = Tensor::from(*ctx_->stream, operands.x.shape(), x);
-  const std::vector<float> beside = values_of(run(problem, ConvPass::forward, operands));
+  const std::vector<float> together = values_of(run(problem, ConvPass::forward, operands));
   const auto all = static_cast<std::size_t>(problem.filters * plane);
   for (const std::size_t other : {0, 1, 3})
     EXPECT_TRUE(
-        std::equal(alone.begin() + other * all, alone.begin() + (other + 1) * all, beside.begin() + other * all));
+        std::equal(alone.begin() + other * all, alone.begin() + (other + 1) * all, together.begin() + other * all));
   for (std::size_t filter = 0; filter < 70; ++filter)  // whether as Inf or as NaN
-    EXPECT_FALSE(std::isfinite(beside[image * all + filter * plane + row * 30 + column])) << filter;
+    EXPECT_FALSE(std::isfinite(together[image * all + filter * plane + row * 30 + column])) << filter;
 }
 
 TEST_P(ImplicitGemm, KeepsNanInItsPlane) {

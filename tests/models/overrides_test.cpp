@@ -64,11 +64,11 @@ TEST(Overrides, ReachLayersInPaths) {
                                          {"model.layers.parallel1.join", "add", "--set"}});
   const ConfigNode& block = layer_at(config.layers, 0).value;
   const ConfigNode &inner = layer_at(*block.find("layers"), 0).value,
-                   &beside = layer_at(*block.find("shortcut"), 0).value;
+                   &shortcut = layer_at(*block.find("shortcut"), 0).value;
   EXPECT_EQ(inner.find("name")->text, "conv1");
   EXPECT_EQ(inner.find("filters")->text, "3");
-  EXPECT_EQ(beside.find("name")->text, "conv2");
-  EXPECT_EQ(beside.find("filters")->text, "3");
+  EXPECT_EQ(shortcut.find("name")->text, "conv2");
+  EXPECT_EQ(shortcut.find("filters")->text, "3");
   const ConfigNode& paths = *layer_at(config.layers, 1).value.find("paths");
   EXPECT_EQ(layer_names(paths.items.at(0)), std::vector<std::string>{"relu1"});
   const ConfigNode& residual = layer_at(paths.items.at(1), 0).value;

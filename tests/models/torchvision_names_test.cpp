@@ -81,12 +81,12 @@ StateDict googlenet() {
       {"5b", {384, 192, 384, 48, 128, 128}}};
   for (const auto& [which, filters] : modules) {
     const std::string branch = "inception" + which + ".branch";
-    const auto& [ones, before_threes, threes, before_fives, fives, behind_pool] = filters;
+    const auto& [ones, before_threes, threes, before_fives, fives, after_pool] = filters;
     basic(branch + "1", ones, channels, 1);
     basic(branch + "2.0", before_threes, channels, 1), basic(branch + "2.1", threes, before_threes, 3);
     basic(branch + "3.0", before_fives, channels, 1), basic(branch + "3.1", fives, before_fives, 3);
-    basic(branch + "4.1", behind_pool, channels, 1);
-    channels = ones + threes + fives + behind_pool;
+    basic(branch + "4.1", after_pool, channels, 1);
+    channels = ones + threes + fives + after_pool;
   }
   dict.linear("fc", 1000, channels);
   return dict;

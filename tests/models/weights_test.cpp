@@ -148,7 +148,7 @@ TEST(Weights, RefuseEmptyFile) {
 }
 
 TEST(Weights, LoadDespiteEmptyTensors) {
-  const std::string path = fresh_path("weights_beside_empty.safetensors");
+  const std::string path = fresh_path("weights_next_to_empty.safetensors");
   SmallRun run;
   save_weights(path, run.ctx, run.net, {});
   SafeTensors contents = read_safetensors(path);

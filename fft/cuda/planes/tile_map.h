@@ -114,9 +114,9 @@ class TileMap {
     TWIDDLE_HD TileSpan fresh(int tile, int tiles, int colour, int colours) const {
       TileSpan span{0, 0, window};
       for (int apart = 1; apart < colours; ++apart) {
-        const int before = window - apart * step, behind = apart * step;
+        const int before = window - apart * step, after = apart * step;
         if (apart <= colour && tile >= apart && before > span.begin) span.begin = before;
-        if (apart >= colours - colour && tile + apart < tiles && behind < span.end) span.end = behind;
+        if (apart >= colours - colour && tile + apart < tiles && after < span.end) span.end = after;
       }
       return span;
     }

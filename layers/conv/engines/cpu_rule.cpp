@@ -54,14 +54,14 @@ bool has_long_rows(const ConvProblem& problem) {
 
 }  // namespace
 
-bool spectra_pay_beside_onednn(const ConvProblem& problem) {
+bool spectra_pay_over_onednn(const ConvProblem& problem) {
   if (is_depthwise(problem)) return !depthwise_pays(problem);
   return is_enough_work(problem) &&
          (has_long_rows(problem) || (least_kernel(problem) >= 5 && has_large_outputs(problem)));
 }
 
 // Small kernels leave little to win, and nothing where they are more than the images: their spectra are much larger.
-bool spectra_pay_beside_products(const ConvProblem& problem) {
+bool spectra_pay_over_products(const ConvProblem& problem) {
   if (is_depthwise(problem)) return !depthwise_pays(problem);
   const bool few_kernels = count_of(problem.weight_shape()) <= 2 * count_of(problem.input_shape());
   return least_kernel(problem) >= (few_kernels ? 3 : 5) && has_large_outputs(problem) && is_enough_work(problem);
@@ -70,7 +70,7 @@ bool spectra_pay_beside_products(const ConvProblem& problem) {
 // Its matrix products are of tiles by channels by filters: few channels leave little but the transforms of x and y, and
 // few tiles little but those of the kernels, whose bins are four times as many numbers as they have. Groups usually
 // have few channels. If outputs are smaller than a tile, most of the tile is discarded.
-bool winograd_pays_beside_onednn(const ConvProblem& problem) {
+bool winograd_pays_over_onednn(const ConvProblem& problem) {
   constexpr int tile = 4, fewest_channels = 32, fewest_tiles = 32;
   const auto tiles = [](int outputs) { return std::int64_t(outputs + tile - 1) / tile; };
   return problem.groups == 1 && std::min(problem.channels, problem.filters) >= fewest_channels &&
@@ -90,7 +90,7 @@ bool depthwise_pays(const ConvProblem& problem) {
 
 // oneDNN is up to three times as fast with kernels of up to 3x3; its weight gradient has no quick way with larger or
 // dilated ones.
-bool depthwise_pays_beside_onednn(const ConvProblem& problem) {
+bool depthwise_pays_over_onednn(const ConvProblem& problem) {
   const bool quick = std::max(problem.kernel_h, problem.kernel_w) <= 3 && problem.dilation == 1;
   return depthwise_pays(problem) && !(quick && fills_a_vector(problem) && onednn_pays(problem));
 }

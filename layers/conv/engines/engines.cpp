@@ -65,11 +65,11 @@ Engines cpu_engines(const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   auto onednn = make_onednn_engine();
   SpectralBackend fft = cpu_fft();
-  fft.pays = onednn ? spectra_pay_beside_onednn : spectra_pay_beside_products;
+  fft.pays = onednn ? spectra_pay_over_onednn : spectra_pay_over_products;
   SpectralBackend tiles = winograd({});
-  if (onednn) tiles.pays = winograd_pays_beside_onednn;
+  if (onednn) tiles.pays = winograd_pays_over_onednn;
   Engines engines;
-  add(engines, make_depthwise_engine({}, onednn ? depthwise_pays_beside_onednn : depthwise_pays));
+  add(engines, make_depthwise_engine({}, onednn ? depthwise_pays_over_onednn : depthwise_pays));
   add(engines, spectral(std::move(fft), buffers, options));
   add(engines, spectral(std::move(tiles), buffers, options));
   add(engines, std::move(onednn));

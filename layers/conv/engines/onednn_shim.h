@@ -20,11 +20,11 @@ inline dnnl::primitive_desc plan(const dnnl::engine& engine, const Piece& piece,
   const dnnl::memory::dims strides{p.stride_h, p.stride_w}, dilation{p.dilation - 1, p.dilation - 1};
   const dnnl::memory::dims before{p.pad_h, p.pad_w};
   // Input left over after the last output counts as negative padding.
-  const auto behind = [&](int out, int stride, int kernel, int size, int pad) {
+  const auto padding_after = [&](int out, int stride, int kernel, int size, int pad) {
     return (out - 1) * stride + p.dilation * (kernel - 1) + 1 - size - pad;
   };
-  const dnnl::memory::dims after{behind(piece.out_height, p.stride_h, p.kernel_h, p.height, p.pad_h),
-                                 behind(piece.out_width, p.stride_w, p.kernel_w, p.width, p.pad_w)};
+  const dnnl::memory::dims after{padding_after(piece.out_height, p.stride_h, p.kernel_h, p.height, p.pad_h),
+                                 padding_after(piece.out_width, p.stride_w, p.kernel_w, p.width, p.pad_w)};
   using dnnl::convolution_backward_data, dnnl::convolution_backward_weights, dnnl::convolution_forward;
   const auto training = pass == ConvPass::forward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward;
 #if DNNL_VERSION_MAJOR >= 3

@@ -40,11 +40,11 @@ std::optional<ChoiceCache::Line> parse_line(const std::string& line) {
   std::getline(in, milliseconds, '\t');
   std::getline(in, batch, '\t');
   std::getline(in, parsed.key.rest);
-  char *end = nullptr, behind = 0;
+  char *end = nullptr, rest = 0;
   parsed.entry.milliseconds = std::strtod(milliseconds.c_str(), &end);
   const bool is_number = !milliseconds.empty() && *end == '\0';
   if (!is_number || !std::isfinite(parsed.entry.milliseconds) || parsed.entry.milliseconds < 0) return {};
-  if (std::sscanf(batch.c_str(), "batch %d%c", &parsed.key.batch, &behind) != 1) return {};
+  if (std::sscanf(batch.c_str(), "batch %d%c", &parsed.key.batch, &rest) != 1) return {};
   if (parsed.entry.choice.empty() || parsed.key.rest.empty()) return {};
   return parsed;
 }

@@ -160,10 +160,10 @@ struct StoredBlock {
       column = (tile - strip * static_cast<int>(arguments.tiles_across.value())) * Columns;
       bin = slab, part = 0, first_step = 0, steps = arguments.steps;
       if (slab < arguments.whole_bins) return;
-      const int behind = slab - arguments.whole_bins;
-      const auto bin_behind = static_cast<int>(arguments.parts.quotient(behind));
-      bin = arguments.whole_bins + bin_behind;
-      part = behind - bin_behind * static_cast<int>(arguments.parts.value());
+      const int later = slab - arguments.whole_bins;
+      const auto later_bin = static_cast<int>(arguments.parts.quotient(later));
+      bin = arguments.whole_bins + later_bin;
+      part = later - later_bin * static_cast<int>(arguments.parts.value());
       first_step = part * arguments.steps_a_part;
       steps = min(arguments.steps_a_part, arguments.steps - first_step);
     }
@@ -174,7 +174,7 @@ struct StoredBlock {
   __device__ static int first_tile(const StoredArguments& arguments) {
     return arguments.taken != nullptr ? atomicAdd(arguments.taken, 1) : static_cast<int>(blockIdx.x);
   }
-  __device__ static int tile_behind(int tile, const StoredArguments& arguments) {
+  __device__ static int next_tile(int tile, const StoredArguments& arguments) {
     return arguments.taken != nullptr ? atomicAdd(arguments.taken, 1) : tile + static_cast<int>(gridDim.x);
   }
 
@@ -182,7 +182,7 @@ struct StoredBlock {
     Turn turn;
     int tile = first_tile(arguments);
     for (int next; tile < arguments.tiles; tile = next) {
-      next = tile_behind(tile, arguments);
+      next = next_tile(tile, arguments);
       const Place place(arguments, tile);
       for (int step = 0; step < place.steps; ++step, turn.next()) {
         Barrier& full = shared.full[turn.stage];
