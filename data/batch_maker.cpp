@@ -49,8 +49,8 @@ void expect_one_size(const Image& image, const Image& target) {
 
 }  // namespace
 
-void HostBatch::make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats,
-                          std::int64_t target_values) {
+void HostBatch::reserve(Stream& stream, std::int64_t most_images, std::int64_t image_floats,
+                        std::int64_t target_values) {
   const auto needed = static_cast<std::size_t>(most_images * (image_floats + target_values)) * 4;
   if (needed > bytes) block = stream.allocate_host(needed), bytes = needed;
   images = static_cast<float*>(block.get());
@@ -97,7 +97,7 @@ void BatchMaker::make(const Epoch& epoch, std::int64_t number, HostBatch& batch)
   const std::int64_t end = std::min(begin + options_.batch_size, dataset_.size());
   batch.count = 0, batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
   try {
-    batch.make_room(*epoch.stream, most_images(), image_floats_, target_values_);
+    batch.reserve(*epoch.stream, most_images(), image_floats_, target_values_);
     Image image;
     std::vector<std::int64_t> slots(static_cast<std::size_t>(end - begin), no_slot);  // by place in the whole batch
     for (std::int64_t i = first_own(begin, end, options_.rank); i < first_own(begin, end, options_.rank + 1); ++i)

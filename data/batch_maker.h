@@ -54,7 +54,7 @@ struct HostBatch {
   std::vector<BadImage> bad;
   std::exception_ptr error;
 
-  void make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats, std::int64_t target_values);
+  void reserve(Stream& stream, std::int64_t most_images, std::int64_t image_floats, std::int64_t target_values);
 };
 
 // Makes batches on the host, on any thread: what one holds is a function of the seed, the epoch and its number.

@@ -40,7 +40,7 @@ std::shared_ptr<void> FrequencyBuffers::find_or_make(Stream& stream, const Subje
 
 std::shared_ptr<void> FrequencyBuffers::scratch(Stream& stream, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  make_room(bytes);
+  evict_for(bytes);
   const std::shared_ptr<void> block = stream.allocate(bytes);
   *held_ += bytes;
   use_.peak = std::max(use_.peak, *held_);
@@ -77,7 +77,7 @@ void FrequencyBuffers::drop_outdated(const Subject& subject) {
 }
 
 // Keeps spectra that a pass still uses.
-void FrequencyBuffers::make_room(std::size_t bytes) {
+void FrequencyBuffers::evict_for(std::size_t bytes) {
   if (*held_ + bytes > budget_) forget_gone();
   for (auto entry = entries_.end(); entry != entries_.begin() && *held_ + bytes > budget_;) {
     --entry;

@@ -56,7 +56,7 @@ class FrequencyBuffers {
   };
   using Entries = std::list<Entry>;
   void drop_outdated(const Subject& subject);
-  void make_room(std::size_t bytes);
+  void evict_for(std::size_t bytes);
 
   std::size_t budget_;
   Entries entries_;                                                       // the last one is evicted first

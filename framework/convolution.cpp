@@ -80,13 +80,13 @@ void validate(const ConvProblem& problem) {
 
   const std::int64_t reach_h = std::int64_t(problem.dilation) * (problem.kernel_h - 1) + 1;
   const std::int64_t reach_w = std::int64_t(problem.dilation) * (problem.kernel_w - 1) + 1;
-  const std::int64_t room_h = problem.height + 2 * std::int64_t(problem.pad_h);
-  const std::int64_t room_w = problem.width + 2 * std::int64_t(problem.pad_w);
-  if (reach_h > room_h || reach_w > room_w)
+  const std::int64_t padded_h = problem.height + 2 * std::int64_t(problem.pad_h);
+  const std::int64_t padded_w = problem.width + 2 * std::int64_t(problem.pad_w);
+  if (reach_h > padded_h || reach_w > padded_w)
     demand(false, "kernel ", by(problem.kernel_h, problem.kernel_w),
            problem.dilation > 1 ? join(" with dilation ", problem.dilation, " (", reach_h, "x", reach_w, ")") : "",
            " does not fit the input ", by(problem.height, problem.width), " with pad ",
-           format_sides(problem.pad_h, problem.pad_w), ": the padded input is ", room_h, "x", room_w);
+           format_sides(problem.pad_h, problem.pad_w), ": the padded input is ", padded_h, "x", padded_w);
   demand_count("input", problem.input_shape());
   demand_count("weight", problem.weight_shape());
   demand_count("output", problem.output_shape());

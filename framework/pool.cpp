@@ -223,7 +223,7 @@ struct Pool::State {
   void drop_unused() {
     for (auto block = blocks.begin(); block != blocks.end();) {
       const auto next = std::next(block);
-      const bool about_to_be_held = holding.value_or(Holding::anew) != Holding::anew && overlaps(*block, noted);
+      const bool about_to_be_held = holding.value_or(Holding::fresh) != Holding::fresh && overlaps(*block, noted);
       if (!block->second.used && !about_to_be_held && (block->second.piece || is_segment(block))) drop(block);
       block = next;
     }
@@ -293,7 +293,7 @@ struct Pool::State {
     ++moment;
   }
 
-  std::shared_ptr<void> hand_out(Blocks::iterator block, const std::shared_ptr<State>& self) {
+  std::shared_ptr<void> take_block(Blocks::iterator block, const std::shared_ptr<State>& self) {
     block->second.used = true;
     use.in_use += block->second.size;
     use.peak = std::max(use.peak, use.in_use);
@@ -327,7 +327,7 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
     throw OutOfMemory(join("out of memory: ", format_bytes(bytes), " requested, ", format_bytes(state_->use.in_use),
                            " in use. A smaller batch size or convolution.workspace_limit needs less"));
   }
-  std::shared_ptr<void> owner = state_->hand_out(block, state_);
+  std::shared_ptr<void> owner = state_->take_block(block, state_);
   if (state_->holding) state_->note(block, size, owner);
   return owner;
 }
@@ -374,7 +374,7 @@ std::vector<std::shared_ptr<void>> Pool::stop_holding() {
   for (auto block = state_->blocks.begin(); block != state_->blocks.end(); ++block) {
     if (block->second.used || !State::overlaps(*block, noted)) continue;
     state_->take_from_unused(block);
-    held.push_back(state_->hand_out(block, state_));
+    held.push_back(state_->take_block(block, state_));
   }
   return held;
 }

@@ -33,14 +33,14 @@ class Pool {
   void release_cached();   // frees unused blocks
   // start_holding() starts recording allocated blocks. stop_holding() returns them, both unused blocks and those that
   // still have owners; they are not reused while the caller keeps them.
-  // `anew`: if memory is short, blocks returned since then may be freed.
+  // `fresh`: if memory is short, blocks returned since then may be freed.
   // `before`: expects the same requests as were recorded last. They are served from one piece of memory in which their
   // blocks were laid out beforehand. From the first request that differs, or if there is no memory for such a piece,
   // blocks are served as usual. Returned blocks are not freed.
   // `again`: like `before`, but reuses the piece of the latest `before` while it is held. The two must never run at
   // once.
-  enum class Holding : std::uint8_t { anew, before, again };
-  void start_holding(Holding as = Holding::anew);
+  enum class Holding : std::uint8_t { fresh, before, again };
+  void start_holding(Holding as = Holding::fresh);
   std::vector<std::shared_ptr<void>> stop_holding();
   MemoryUse use() const;
   void reset_peak();

@@ -11,8 +11,8 @@ namespace twiddle {
 namespace {
 
 int pooled_size(int size, int kernel, int stride, int pad, bool ceil) {
-  const int room = size + 2 * pad - kernel;
-  int count = (ceil ? room + stride - 1 : room) / stride + 1;
+  const int last = size + 2 * pad - kernel;
+  int count = (ceil ? last + stride - 1 : last) / stride + 1;
   // Rounded up, the last window may begin beyond the input and its padding before it; both Caffe and PyTorch drop it.
   if (ceil && (count - 1) * stride >= size + pad) --count;
   return count;
@@ -53,10 +53,10 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
   if (site.input[1] * site.input[2] >= std::int64_t(1) << 30)
     fail(join(kind, " pools planes of less than 2^30 values, and gets ", to_string(site.input)));
   const int height = static_cast<int>(site.input[1]), width = static_cast<int>(site.input[2]);
-  const int room_h = height + 2 * pad[0], room_w = width + 2 * pad[1];
-  if (kernel[0] > room_h || kernel[1] > room_w)
+  const int padded_h = height + 2 * pad[0], padded_w = width + 2 * pad[1];
+  if (kernel[0] > padded_h || kernel[1] > padded_w)
     fail(join(kind, ": a kernel of ", kernel[0], "x", kernel[1], " does not fit its input ", to_string(site.input),
-              " with pad ", format_sides(pad[0], pad[1]), "; at most ", room_h, "x", room_w,
+              " with pad ", format_sides(pad[0], pad[1]), "; at most ", padded_h, "x", padded_w,
               " fits: use a smaller kernel, fewer strides before it, or a larger model input"));
 
   return {kernel[0],

@@ -124,7 +124,7 @@ std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std:
 }
 
 // What training may fill: what the stream holds already, and what its device has left.
-std::size_t room_of(const MemoryUse& memory) {
+std::size_t available_bytes(const MemoryUse& memory) {
   return memory.in_use + memory.cached + memory.free;
 }
 
@@ -140,9 +140,9 @@ std::int64_t largest_batch(std::int64_t batch, const Fits& fits) {
 }
 
 // The limits that reduce a plan to the available memory; empty: no single one can.
-std::string limits_within(const MemoryPlan& plan, std::size_t room) {
-  if (plan.to_allocate() <= room) return {};
-  const std::size_t missing = plan.to_allocate() - room;
+std::string limits_within(const MemoryPlan& plan, std::size_t available) {
+  if (plan.to_allocate() <= available) return {};
+  const std::size_t missing = plan.to_allocate() - available;
   std::vector<std::string> limits;
   const auto lower = [&](const char* key, std::size_t part) {
     const std::size_t mebibytes = part > missing ? (part - missing) >> 20 : 0;
@@ -192,22 +192,22 @@ MemoryPlan plan_memory(const Model& model, const TrainingSize& size) {
 
 std::string memory_advice(const Model& model, const TrainingSize& size, const MemoryUse& memory) try {
   const std::int64_t batch = size.batch;
-  const std::size_t room = room_of(memory);
+  const std::size_t available = available_bytes(memory);
   const auto plan_of = [&](std::int64_t images) {
     return plan_memory(model, {images, size.optimizer_tensors, size.batches, size.program});
   };
-  const auto fits = [&](std::int64_t images) { return plan_of(images).to_allocate() < room; };
+  const auto fits = [&](std::int64_t images) { return plan_of(images).to_allocate() < available; };
   const std::int64_t largest = largest_batch(batch, fits);
   if (largest == 0) {
     const MemoryPlan one = plan_of(1);
-    const std::string limits = limits_within(one, room);
+    const std::string limits = limits_within(one, available);
     return join("even a batch of 1 needs ", format_bytes(one.to_allocate()), " by plan, and the device has ",
-                format_bytes(room), ": use ", limits.empty() ? "" : limits + " or ", "another device");
+                format_bytes(available), ": use ", limits.empty() ? "" : limits + " or ", "another device");
   }
   const MemoryPlan whole = plan_of(batch);
-  const std::string limits = limits_within(whole, room);
+  const std::string limits = limits_within(whole, available);
   return join("training needs ", format_bytes(whole.to_allocate()), " at a batch of ", format_count(batch),
-              " by plan, the device has ", format_bytes(room), "; a batch of ", format_count(largest), " needs ",
+              " by plan, the device has ", format_bytes(available), "; a batch of ", format_count(largest), " needs ",
               format_bytes(plan_of(largest).to_allocate()), ": --batch-size ", largest,
               limits.empty() ? "" : join("; or, at a batch of ", format_count(batch), ", ", limits));
 } catch (const Error& error) {  // the out-of-memory error matters, not a failure to make a plan
@@ -216,7 +216,7 @@ std::string memory_advice(const Model& model, const TrainingSize& size, const Me
 
 MemoryPlan require_memory(const Model& model, const TrainingSize& size, const MemoryUse& memory) {
   MemoryPlan plan = plan_memory(model, size);
-  if (memory.free > 0 && plan.to_allocate() > room_of(memory))
+  if (memory.free > 0 && plan.to_allocate() > available_bytes(memory))
     throw OutOfMemory("too little memory: " + memory_advice(model, size, memory));
   return plan;
 }

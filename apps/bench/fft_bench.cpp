@@ -75,11 +75,11 @@ double FftBench::copy_bytes_per_second() {
 }
 
 void FftBench::reserve(std::size_t planes, std::size_t spectra) {
-  if (planes > plane_room_ || spectra > spectrum_room_) {
+  if (planes > plane_capacity_ || spectra > spectrum_capacity_) {
     planes_.reset(), spectra_.reset();
-    plane_room_ = spectrum_room_ = 0;
+    plane_capacity_ = spectrum_capacity_ = 0;
     planes_ = ctx_.stream->allocate(planes), spectra_ = ctx_.stream->allocate(spectra);
-    plane_room_ = planes, spectrum_room_ = spectra;
+    plane_capacity_ = planes, spectrum_capacity_ = spectra;
   }
   fill_with_noise(*ctx_.stream, planes_.get(), planes);
 }

@@ -55,7 +55,7 @@ class FftBench {
   Context ctx_;
   double budget_ms_;
   std::size_t limit_;
-  std::size_t plane_room_ = 0, spectrum_room_ = 0;
+  std::size_t plane_capacity_ = 0, spectrum_capacity_ = 0;
   std::shared_ptr<void> planes_, spectra_;
   std::unique_ptr<Fftw> fftw_;
 };

@@ -47,7 +47,7 @@ void LayerProfile::take() {
   for (const Profiler::Entry& entry : profiler_.entries()) {
     Row& row = rows_[{entry.name, entry.part}];
     row.visits += static_cast<std::int64_t>(entry.milliseconds.size());
-    const std::size_t room = most_kept - row.milliseconds.size(), more = std::min(room, entry.milliseconds.size());
+    const std::size_t space = most_kept - row.milliseconds.size(), more = std::min(space, entry.milliseconds.size());
     row.milliseconds.insert(row.milliseconds.end(), entry.milliseconds.begin(),
                             entry.milliseconds.begin() + static_cast<std::ptrdiff_t>(more));
   }

@@ -60,16 +60,17 @@ Augment::Step resize(Entry& entry) {
 }
 
 // A network would learn from black borders, without any error.
-void expect_room(const std::string& step, const Image& image, const Size& size) {
+void expect_larger(const std::string& step, const Image& image, const Size& size) {
   if (image.height >= size[0] && image.width >= size[1]) return;
-  throw Error(ErrorKind::config, join("the image is ", image.height, "x", image.width, ", too small for `", step, ": ",
-                                      to_text(size), "`; put `resize` or `pad_crop` before it, or in its place"));
+  throw Error(ErrorKind::config,
+              join("the image is ", image.height, "x", image.width, ", too small for `", step, ": ", to_text(size),
+                   "`; put `resize` or `pad_crop` before it, or use one of them instead"));
 }
 
 Augment::Step center_crop(Entry& entry) {
   const Size size = entry.size();
   return {[size](Image& image, RandomSequence) {
-            expect_room("center_crop", image, size);
+            expect_larger("center_crop", image, size);
             const int top = rounded((image.height - size[0]) / 2.0), left = rounded((image.width - size[1]) / 2.0);
             image = cropped(image, top, left, size[0], size[1]);
           },
@@ -78,14 +79,14 @@ Augment::Step center_crop(Entry& entry) {
 
 // A window of `size` anywhere in the image, which is at least as large.
 void crop_anywhere(Image& image, const Size& size, RandomSequence random) {
-  const auto offset = [&](std::int64_t draw, int room) { return static_cast<int>(random.below(draw, room + 1)); };
+  const auto offset = [&](std::int64_t draw, int range) { return static_cast<int>(random.below(draw, range + 1)); };
   image = cropped(image, offset(0, image.height - size[0]), offset(1, image.width - size[1]), size[0], size[1]);
 }
 
 Augment::Step random_crop(Entry& entry) {
   const Size size = entry.size();
   return {[size](Image& image, RandomSequence random) {
-            expect_room("random_crop", image, size);
+            expect_larger("random_crop", image, size);
             crop_anywhere(image, size, random);
           },
           "random_crop " + to_text(size)};
@@ -104,7 +105,7 @@ Augment::Step pad_crop(Entry& entry) {
   }
   return {[pad, size](Image& image, RandomSequence random) {
             image = cropped(image, -pad, -pad, image.height + 2 * pad, image.width + 2 * pad);
-            expect_room("pad_crop", image, size);
+            expect_larger("pad_crop", image, size);
             crop_anywhere(image, size, random);
           },
           join("pad_crop ", pad, ", ", to_text(size))};

@@ -152,7 +152,7 @@ class CudaStream final : public Stream {
   void end_range() override { nvtxRangePop(); }
 
   std::unique_ptr<Graph> capture(const std::function<void()>& work) override {
-    capture(work, Pool::Holding::anew);  // records what memory the work uses, and when
+    capture(work, Pool::Holding::fresh);  // records what memory the work uses, and when
     release_unused();
     auto graph = made_of(capture(work, Pool::Holding::before));
     pool_.release_cached();  // memory that the first capture kept for the second

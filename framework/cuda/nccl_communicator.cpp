@@ -86,9 +86,9 @@ void let_copies_all_gather() {
 std::string advice_where_nccl_fails() {
   constexpr std::size_t enough = std::size_t(256) << 20;
   std::string advice = "\n  set NCCL_DEBUG=WARN for more output";
-  struct statvfs room {};
-  if (statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_frsize < enough)
-    advice += join("; /dev/shm has ", format_bytes(room.f_bavail * room.f_frsize),
+  struct statvfs shared {};
+  if (statvfs("/dev/shm", &shared) == 0 && shared.f_bavail * shared.f_frsize < enough)
+    advice += join("; /dev/shm has ", format_bytes(shared.f_bavail * shared.f_frsize),
                    " left, and a container needs more (docker run --shm-size=1g)");
   return advice;
 }

@@ -59,7 +59,7 @@ class Callers {
   Callers(const Launch& launch, const Socket& listener)
       : launch_(launch),
         listener_(listener),
-        most_of_an_address_(lines * static_cast<std::size_t>(launch.size) + strangers_of_an_address) {}
+        most_of_an_address_(lines * static_cast<std::size_t>(launch.size) + unrelated_of_an_address) {}
 
   struct Introduced {
     Hello hello;
@@ -87,7 +87,7 @@ class Callers {
   }
 
  private:
-  static constexpr std::size_t strangers_of_an_address = 64;
+  static constexpr std::size_t unrelated_of_an_address = 64;
 
   std::size_t whole_size() const { return sizeof(Hello) + launch_.token.size(); }
 

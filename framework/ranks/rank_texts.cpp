@@ -20,7 +20,7 @@ bool send_text(const Socket& socket, const std::string& text, const GoesOn& goes
          send_bytes(socket, text.data(), text.size(), goes_on) == Transfer::done;
 }
 
-std::string room_for(std::uint64_t size) try {
+std::string buffer_of(std::uint64_t size) try {
   return std::string(size, ' ');
 } catch (const std::exception&) {  // std::bad_alloc, or std::length_error of a size that no string has
   throw Error(ErrorKind::device,
@@ -30,7 +30,7 @@ std::string room_for(std::uint64_t size) try {
 std::optional<std::string> receive_text(const Socket& socket, const GoesOn& goes_on) {
   std::uint64_t size = 0;
   if (receive_bytes(socket, &size, sizeof size, goes_on) != Transfer::done) return std::nullopt;
-  std::string text = room_for(size);
+  std::string text = buffer_of(size);
   if (receive_bytes(socket, text.data(), size, goes_on) != Transfer::done) return std::nullopt;
   return text;
 }

@@ -311,7 +311,7 @@ int threads_for(int floats) {
 
 // Whether the GPU can run a cluster of that shape.
 template <class Kernel>
-bool has_room(Kernel* kernel, const cudaLaunchConfig_t& config) {
+bool fits_device(Kernel* kernel, const cudaLaunchConfig_t& config) {
   int clusters = 0;
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess) return clusters > 0;
   static_cast<void>(cudaGetLastError());  // an answer, and no later launch's error
@@ -339,7 +339,7 @@ bool launch(Stream& stream, Kernel<Pass> kernel, const Pass& pass, int tensors, 
   config.attrs = &cluster, config.numAttrs = limits.clusters ? 1 : 0;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(limits.whole)));
   if (blocks > portable_blocks) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-  if (blocks > 1 && !has_room(kernel, config)) return false;
+  if (blocks > 1 && !fits_device(kernel, config)) return false;
   check(cudaLaunchKernelEx(&config, kernel, pass, share));
   return true;
 }

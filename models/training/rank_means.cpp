@@ -8,7 +8,7 @@ namespace twiddle {
 namespace {
 
 // As floats of a bucket: each begins at a multiple of 64 bytes.
-std::int64_t room_of(const Tensor& tensor) {
+std::int64_t floats_of(const Tensor& tensor) {
   constexpr std::int64_t line = 16;
   return round_up(tensor.size(), line);
 }
@@ -17,15 +17,15 @@ std::vector<Tensor> parts_of(const Tensor& bucket, const std::vector<Tensor>& te
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) {
     parts.push_back(bucket.part(first, tensor.shape()));
-    first += room_of(tensor);
+    first += floats_of(tensor);
   }
   return parts;
 }
 
-std::int64_t room_of(const std::vector<Tensor>& tensors) {
-  std::int64_t room = 0;
-  for (const Tensor& tensor : tensors) room += room_of(tensor);
-  return room;
+std::int64_t floats_of(const std::vector<Tensor>& tensors) {
+  std::int64_t floats = 0;
+  for (const Tensor& tensor : tensors) floats += floats_of(tensor);
+  return floats;
 }
 
 }  // namespace
@@ -33,14 +33,14 @@ std::int64_t room_of(const std::vector<Tensor>& tensors) {
 RankMeans::RankMeans(Communicator& ranks, Stream& stream) : ranks_(ranks), one_(Tensor::filled(stream, {1}, 1)) {}
 
 void RankMeans::take(Stream& stream, const Tensor& share, std::vector<Tensor> means, const std::vector<Tensor>& sums) {
-  const std::int64_t room_of_means = room_of(means), room = room_of_means + room_of(sums);
-  if (!bucket_.defined()) bucket_ = Tensor(stream, {room});
-  stream.fill(bucket_.write(), room, 0);
+  const std::int64_t floats_of_means = floats_of(means), floats = floats_of_means + floats_of(sums);
+  if (!bucket_.defined()) bucket_ = Tensor(stream, {floats});
+  stream.fill(bucket_.write(), floats, 0);
   std::vector<Tensor> parts_of_means = parts_of(bucket_, means, 0),
-                      parts_of_sums = parts_of(bucket_, sums, room_of_means);
+                      parts_of_sums = parts_of(bucket_, sums, floats_of_means);
   move_means(stream, means, parts_of_means, {share, {}});  // from 0 by the share: their product
   move_means(stream, sums, parts_of_sums, {one_, {}});
-  ranks_.all_reduce(stream, bucket_.write(), room);
+  ranks_.all_reduce(stream, bucket_.write(), floats);
   parts_of_means.insert(parts_of_means.end(), parts_of_sums.begin(), parts_of_sums.end());
   means.insert(means.end(), sums.begin(), sums.end());
   move_means(stream, parts_of_means, means, {one_, {}});

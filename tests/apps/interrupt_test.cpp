@@ -45,11 +45,11 @@ void wait_until(const auto& condition) {
 }
 
 // Exits with the code of the error that Interrupt throws if there is no memory for a thread's stack.
-[[noreturn]] void make_without_room() {
+[[noreturn]] void make_without_memory() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  const rlim_t room = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (1 << 20);
-  const rlimit tight{room, room};
+  const rlim_t limit = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (1 << 20);
+  const rlimit tight{limit, limit};
   setrlimit(RLIMIT_AS, &tight);
   try {
     const Interrupt interrupt;
@@ -115,7 +115,7 @@ TEST(Interrupt, FailsIfThreadCannotStart) {
   GTEST_SKIP() << "it limits the address space";
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, which cannot reuse the stack of an earlier thread
-  EXPECT_EXIT(make_without_room(), testing::ExitedWithCode(4), "cannot start a thread that waits for signals: ");
+  EXPECT_EXIT(make_without_memory(), testing::ExitedWithCode(4), "cannot start a thread that waits for signals: ");
 }
 
 TEST(Interrupt, RestoresSignalHandlers) {

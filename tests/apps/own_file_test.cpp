@@ -54,15 +54,15 @@ TEST_F(OwnFile, RefusesPipeAndDevice) {
 }
 
 // Files that another user may have put into a run folder.
-class StrangersRun : public testing::Test {
+class ForeignRun : public testing::Test {
  protected:
-  StrangersRun() : out_(fresh_folder("strangers_run")), run_(out_ / "digits-001") {
+  ForeignRun() : out_(fresh_folder("foreign_run")), run_(out_ / "digits-001") {
     const std::vector<std::string> train{"train", "models/digits.yaml", "--out", out_.string(), "--epochs",
                                          "1",     "--limit-batches",    "2"};
     EXPECT_EQ(run_program(train).code, 0);
     std::ofstream(out_ / "precious") << "text\n";
   }
-  ~StrangersRun() override { fs::remove_all(out_); }
+  ~ForeignRun() override { fs::remove_all(out_); }
 
   Finished resume() const {
     return run_program({"train", "--resume", run_.string(), "--epochs", "2", "--limit-batches", "2"});
@@ -71,7 +71,7 @@ class StrangersRun : public testing::Test {
   fs::path out_, run_;
 };
 
-TEST_F(StrangersRun, DoesNotWriteThroughLink) {
+TEST_F(ForeignRun, DoesNotWriteThroughLink) {
   for (const char* name : {"train.log", ".lock"}) {
     fs::rename(run_ / name, out_ / name);
     fs::create_symlink("../precious", run_ / name);
@@ -96,7 +96,7 @@ TEST_F(StrangersRun, DoesNotWriteThroughLink) {
   EXPECT_EQ(read_text(out_ / "precious"), "text\n");
 }
 
-TEST_F(StrangersRun, DoesNotRemoveCheckpointsThroughLink) {
+TEST_F(ForeignRun, DoesNotRemoveCheckpointsThroughLink) {
   fs::create_directory(out_ / "mine");
   fs::rename(run_ / "checkpoints", out_ / "mine" / "checkpoints");
   fs::create_directory_symlink("../mine/checkpoints", run_ / "checkpoints");

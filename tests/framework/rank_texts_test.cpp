@@ -127,19 +127,19 @@ TEST(ConnectingRanks, RefuseRankOfAnotherSize) {
   EXPECT_NE(message.find("rank 2 of 4 connected to"), std::string::npos) << message;
 }
 
-Socket stranger_at(int port) {
-  std::optional<Socket> stranger;
-  while (!(stranger = connect_to({"127.0.0.1", port}))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return *std::move(stranger);
+Socket client_of(int port) {
+  std::optional<Socket> client;
+  while (!(client = connect_to({"127.0.0.1", port}))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return *std::move(client);
 }
 
 // An unrelated program that connects to ports or sends arbitrary data.
 TEST(ConnectingRanks, IgnoreUnrelatedClient) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
-  const Socket stranger = stranger_at(port);
+  const Socket client = client_of(port);
   const std::string text = "GET / HTTP/1.1\r\n\r\n longer than what a rank sends first";
-  send_bytes(stranger, text.data(), text.size(), [] { return true; });
+  send_bytes(client, text.data(), text.size(), [] { return true; });
   EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
   rank_0.join();
 }
@@ -149,8 +149,8 @@ TEST(ConnectingRanks, AcceptRanksWhileOthersAreSilent) {
   constexpr double seconds = 4;
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), seconds), ""); });
-  std::vector<Socket> strangers;
-  for (int i = 0; i < 6; ++i) strangers.push_back(stranger_at(port));
+  std::vector<Socket> clients;
+  for (int i = 0; i < 6; ++i) clients.push_back(client_of(port));
   EXPECT_EQ(message_of(launch_at(1, 2, port), seconds), "");
   rank_0.join();
 }
@@ -158,11 +158,11 @@ TEST(ConnectingRanks, AcceptRanksWhileOthersAreSilent) {
 TEST(ConnectingRanks, CloseOldestConnectionOfOneAddress) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
-  std::vector<Socket> strangers;
-  for (int i = 0; i < 200; ++i) strangers.push_back(stranger_at(port));
+  std::vector<Socket> clients;
+  for (int i = 0; i < 200; ++i) clients.push_back(client_of(port));
   const auto start = std::chrono::steady_clock::now();
   char byte = 0;
-  EXPECT_EQ(receive_bytes(strangers.front(), &byte, 1, [] { return true; }), Transfer::closed);
+  EXPECT_EQ(receive_bytes(clients.front(), &byte, 1, [] { return true; }), Transfer::closed);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));  // before it is closed for its silence
   EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
   rank_0.join();

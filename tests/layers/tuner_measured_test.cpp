@@ -274,7 +274,7 @@ TEST_F(ConvTunerTest, MeasuresAgainIfAConditionChanged) {
 // With more memory another plan may win.
 TEST_F(ConvTunerTest, DoesNotCacheWithoutMemory) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
-  auto all = tuner({{"large", {.plans = {{.no_room = true}}}}, {"small", one(1)}}, policy);
+  auto all = tuner({{"large", {.plans = {{.out_of_memory = true}}}}, {"small", one(1)}}, policy);
   const std::string reason = all.choose(ctx_, small_problem, ConvPass::forward).reason;
   EXPECT_NE(reason.find("not kept: not enough memory for some plans"), std::string::npos) << reason;
   EXPECT_FALSE(std::filesystem::exists(policy.cache_file));

@@ -29,7 +29,7 @@ class HoldingStream final : public ForwardingStream {
   }
   // Memory of the second run of the work.
   std::vector<std::shared_ptr<void>> do_twice(const std::function<void()>& work) {
-    hold(work, Pool::Holding::anew);
+    hold(work, Pool::Holding::fresh);
     pool_.release_cached();
     auto held = hold(work, Pool::Holding::before);
     pool_.release_cached();

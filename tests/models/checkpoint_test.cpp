@@ -253,21 +253,21 @@ TEST(CheckpointStore, ChecksThatItCanWrite) {
 
 // Three kept checkpoints, a fourth while it is written, and the best weights: the free space fits only three.
 TEST(CheckpointStore, CountsPeakDiskSpace) {
-  const std::string path = fresh_path("store_room");
+  const std::string path = fresh_path("store_space");
   fs::create_directories(path);
   // Two fit and three do not, even if other programs write to the disk in the meantime.
   const std::size_t most = fs::space(path).available / 5 * 2;
-  const auto room_for = [&](std::int64_t keep, std::int64_t saves) {
+  const auto space_complaint = [&](std::int64_t keep, std::int64_t saves) {
     return error_of([&] { CheckpointStore(path, keep).prove_writable({most, 1000}, saves); });
   };
-  expect_within("4 checkpoints of ", room_for(3, 100));
-  expect_within("3 checkpoints of ", room_for(3, 2));
-  EXPECT_EQ(room_for(1, 100), "");
-  EXPECT_EQ(room_for(3, 1), "");
+  expect_within("4 checkpoints of ", space_complaint(3, 100));
+  expect_within("3 checkpoints of ", space_complaint(3, 2));
+  EXPECT_EQ(space_complaint(1, 100), "");
+  EXPECT_EQ(space_complaint(3, 1), "");
 }
 
 TEST(CheckpointStore, CountsReplacedFilesAsFree) {
-  const std::string path = fresh_path("store_resumed_room");
+  const std::string path = fresh_path("store_resumed_space");
   fs::create_directories(path + "/checkpoints/step-00000100");
   const std::string file = path + "/checkpoints/step-00000100/model.safetensors";
   std::ofstream(file) << "";

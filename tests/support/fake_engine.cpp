@@ -32,7 +32,7 @@ class PlanOfFake final : public ConvPlan {
     if (runs_ != nullptr) ++*runs_;
     ++met_->runs;
     ++clock_->plans_run;
-    if (traits_.no_room) throw OutOfMemory("not enough memory");
+    if (traits_.out_of_memory) throw OutOfMemory("not enough memory");
     if (traits_.throws || traits_.throws_in == pass_) throw Error(ErrorKind::device, "out of luck");
     Tensor& result = pass_ == ConvPass::forward          ? operands.y
                      : pass_ == ConvPass::backward_input ? operands.x

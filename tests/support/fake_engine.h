@@ -47,8 +47,8 @@ struct FakePlan {
   std::size_t scratch = 0;
   bool deterministic = true;
   bool masks = false;
-  bool throws = false;   // when it runs
-  bool no_room = false;  // throws OutOfMemory when it runs
+  bool throws = false;         // when it runs
+  bool out_of_memory = false;  // throws OutOfMemory when it runs
   std::optional<ConvPass> throws_in = {};
   bool spreads = false;     // of a library: where one of its operands holds a NaN, all of its result is
   std::string shares = {};  // takes no time if it has read one of its operands before

@@ -19,10 +19,10 @@ namespace {
 constexpr int forward_tile = forward_warps * forward_rows * row_tile;  // where all warps have other positions
 
 // Bytes of shared memory: the most that leave space for a second block, and the most per block.
-struct Room {
+struct MemoryLimits {
   std::size_t half, whole;
 };
-Room room_of(const Device& gpu) {
+MemoryLimits memory_limits_of(const Device& gpu) {
   const auto attribute = [&](cudaDeviceAttr which) {
     int value = 0;
     check(cudaDeviceGetAttribute(&value, which, gpu.index));
@@ -84,7 +84,7 @@ void cut_filters(int filters, ForwardCut& cut) {
 }
 
 std::optional<ForwardCut> cut_forward(const Device& gpu, const ConvProblem& c) {
-  const Room room = room_of(gpu);
+  const MemoryLimits limits = memory_limits_of(gpu);
   ForwardCut cut{.p = patches_of(c, forward_tile, 1)};
   cut_filters(c.filters, cut);
   const int tile = forward_tile / cut.warps_across;
@@ -99,7 +99,7 @@ std::optional<ForwardCut> cut_forward(const Device& gpu, const ConvProblem& c) {
   };
   const int least = std::min(cut.turns, short_ring);
   for (const int resident : {2, 1}) {
-    const std::size_t bytes = resident == 2 ? room.half : room.whole;
+    const std::size_t bytes = resident == 2 ? limits.half : limits.whole;
     const auto p =
         best_patches(c, tile, products, [&](const Patches& other) { return shared(other, 1, least) <= bytes; });
     if (!p) continue;
@@ -218,12 +218,12 @@ constexpr int longest_sum = 2048;
 
 // Two blocks of eight warps, which wait for memory in each other's shadow, or one of 16.
 std::optional<WeightCut> cut_weight(const Device& gpu, const ConvProblem& c, bool masked) {
-  const Room room = room_of(gpu);
+  const MemoryLimits limits = memory_limits_of(gpu);
   WeightCut cuts[] = {cut_results(c, most_weight_warps / 2), cut_results(c, most_weight_warps)};
   if (cuts[1].cost < cuts[0].cost) std::swap(cuts[0], cuts[1]);
   for (WeightCut& cut : cuts) {
     const int resident = most_weight_warps / cut.warps;
-    const std::size_t bytes = resident == 2 ? room.half : room.whole;
+    const std::size_t bytes = resident == 2 ? limits.half : limits.whole;
     const double tiles = double(cut.rows) * cut.warps_down * cut.columns * cut.warps_across;
     const double products = 3 * tiles * weight_tile / step / multiplied_at_once;
     const auto shared = [&](const Patches& p, int buffers) {
