@@ -15,12 +15,12 @@ constexpr int sizes_in_mb[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 600};
 constexpr int samples = 5;
 constexpr double ms_of_a_sample = 20;
 
-// The collectives for gradients and weights. Each rank sends and receives halves * (n - 1) / n of the bytes, as in a
+// The collectives for gradients and weights. Each rank sends and receives factor * (n - 1) / n of the bytes, as in a
 // ring.
 struct Collective {
   const char* name;
   void (Communicator::*run)(Stream& stream, float* values, std::int64_t count);
-  int halves;
+  int factor;
 };
 constexpr Collective collectives[] = {{"sum", &Communicator::all_reduce, 2},
                                       {"scatter", &Communicator::reduce_scatter, 1},
@@ -61,7 +61,7 @@ BenchResult bench_allreduce(const BenchRequest& request) {
     nlohmann::ordered_json row{{"mb", mb}, {"ranks", ranks.size()}};
     for (const Collective& collective : collectives) {
       const double ms = milliseconds_of(ranks, *stream, collective, values.write(), count);
-      const double bus = collective.halves * (n - 1) / n * 4e-6 * static_cast<double>(count) / ms;
+      const double bus = collective.factor * (n - 1) / n * 4e-6 * static_cast<double>(count) / ms;
       cells.insert(cells.end(), {fmt::format("{:.3f}", ms), fmt::format("{:.0f}", bus)});
       row.update({{join(collective.name, "_ms"), ms}, {join(collective.name, "_gb_per_s"), bus}});
     }

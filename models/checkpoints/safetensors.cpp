@@ -91,11 +91,11 @@ float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t(bits) << 16);
 }
 
-std::string as_floats(std::string_view halves, float (*convert)(std::uint16_t)) {
-  std::string floats(2 * halves.size(), '\0');
-  for (std::size_t i = 0; i < halves.size(); i += 2) {
+std::string as_floats(std::string_view fp16, float (*convert)(std::uint16_t)) {
+  std::string floats(2 * fp16.size(), '\0');
+  for (std::size_t i = 0; i < fp16.size(); i += 2) {
     std::uint16_t half = 0;
-    std::memcpy(&half, halves.data() + i, sizeof half);
+    std::memcpy(&half, fp16.data() + i, sizeof half);
     const float value = convert(half);
     std::memcpy(floats.data() + 2 * i, &value, sizeof value);
   }

@@ -31,9 +31,9 @@ TEST(StoredSpectrum, ZeroAndInfinityHaveNoExponent) {
 
 TEST(StoredSpectrum, ExponentsFollowFp16AndArePadded) {
   const StoredSpectrum pairs{2, 10, 33, 64};
-  EXPECT_EQ(pairs.halves_bytes(), 10u * 33 * 64 * 2 * sizeof(float));
-  EXPECT_EQ(pairs.bytes(), pairs.halves_bytes() + (64 + 64) * sizeof(int));
-  EXPECT_EQ((StoredSpectrum{1, 10, 33, 64}.halves_bytes()), pairs.halves_bytes() / 2);
+  EXPECT_EQ(pairs.fp16_bytes(), 10u * 33 * 64 * 2 * sizeof(float));
+  EXPECT_EQ(pairs.bytes(), pairs.fp16_bytes() + (64 + 64) * sizeof(int));
+  EXPECT_EQ((StoredSpectrum{1, 10, 33, 64}.fp16_bytes()), pairs.fp16_bytes() / 2);
 }
 
 }  // namespace twiddle::stored_pairs

@@ -170,16 +170,15 @@ TEST(SafeTensors, SkipsNumBatchesTracked) {
 
 // 1, -2, the largest, the smallest and the smallest normal number, infinity; and NaN.
 TEST(SafeTensors, ReadsFp16AndBf16AsFloats) {
-  const auto read = [](const std::string& type, const std::vector<std::uint16_t>& halves) {
-    const std::string path = temporary("halves"),
-                      bytes(reinterpret_cast<const char*>(halves.data()), 2 * halves.size());
-    put(path, file_of(R"({"a":{"dtype":")" + type + R"(","shape":[)" + std::to_string(halves.size()) +
+  const auto read = [](const std::string& type, const std::vector<std::uint16_t>& fp16) {
+    const std::string path = temporary("fp16"), bytes(reinterpret_cast<const char*>(fp16.data()), 2 * fp16.size());
+    put(path, file_of(R"({"a":{"dtype":")" + type + R"(","shape":[)" + std::to_string(fp16.size()) +
                           R"(],"data_offsets":[0,)" + std::to_string(bytes.size()) + "]}}",
                       0) +
                   bytes);
     const HostArray array = read_safetensors(path).arrays.at("a");
     EXPECT_EQ(array.type, DType::f32);
-    std::vector<float> values(halves.size());
+    std::vector<float> values(fp16.size());
     EXPECT_EQ(array.bytes.size(), 4 * values.size());
     std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
     EXPECT_TRUE(std::isnan(values.back()));

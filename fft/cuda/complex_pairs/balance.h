@@ -9,8 +9,8 @@
 namespace twiddle::complex_pairs {
 
 // Needed for split fp16. A single fp16 value keeps its 11 bits down to 2^-28 of a line's largest number.
-constexpr bool is_balanced(int halves, bool transpose_a) {
-  return halves == 2 && !transpose_a;
+constexpr bool is_balanced(int fp16_per_float, bool transpose_a) {
+  return fp16_per_float == 2 && !transpose_a;
 }
 
 std::size_t balance_bytes(const FrequencyGemm& gemm);

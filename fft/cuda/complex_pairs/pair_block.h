@@ -75,14 +75,15 @@ struct TilePlace {
 // descriptors; ldmatrix uses the same addresses.
 enum Plane { re_high, im_high, re_low, im_low };
 constexpr int planes = 4, line_bytes = 128, chunk_bytes = 16;
-// The panel of half a step, and in it the plane of the real parts' high values, for `Halves` fp16 values per float.
-template <int Halves>
+// The panel of half a step, and in it the plane of the real parts' high values, for `Fp16PerFloat` fp16 values per
+// float.
+template <int Fp16PerFloat>
 __device__ constexpr int panel_of(int half) {
-  return Halves == 2 ? half : 0;
+  return Fp16PerFloat == 2 ? half : 0;
 }
-template <int Halves>
+template <int Fp16PerFloat>
 __device__ constexpr int plane_of(int half) {
-  return Halves == 2 ? re_high : half * 2;
+  return Fp16PerFloat == 2 ? re_high : half * 2;
 }
 __device__ inline int chunk_at(int line, int plane, int chunk_of_plane) {
   return ((2 * plane + chunk_of_plane) ^ (line & 7)) * chunk_bytes;

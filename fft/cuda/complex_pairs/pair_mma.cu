@@ -29,7 +29,7 @@ class WarpSums {
   }
 
   // A row of blocks at a time, for whose sums and fragments there are registers enough.
-  template <int Halves, int PanelBytes>
+  template <int Fp16PerFloat, int PanelBytes>
   __device__ void add_step(const char* panels, const LineScales<Tile>& scales, int left) {
 #pragma unroll
     for (int i = 0; i < row_blocks; ++i) {
@@ -38,7 +38,8 @@ class WarpSums {
       const int halves = left > half_depth ? 2 : 1;
 #pragma unroll 1
       for (int half = 0; half < halves; ++half)
-        multiply_half<Halves>(step, i, panels + panel_of<Halves>(half) * PanelBytes, plane_of<Halves>(half));
+        multiply_half<Fp16PerFloat>(step, i, panels + panel_of<Fp16PerFloat>(half) * PanelBytes,
+                                    plane_of<Fp16PerFloat>(half));
       add_scaled(step, scales, i);
     }
   }
@@ -97,10 +98,10 @@ class WarpSums {
   }
 
   // The small products first.
-  template <int Halves>
+  template <int Fp16PerFloat>
   __device__ void multiply_half(RowSums& step, int i, const char* panels, int high) const {
     const Complexes a = of_a(panels, i, high), b = of_b(panels, high);
-    if constexpr (Halves == 2) {
+    if constexpr (Fp16PerFloat == 2) {
       add(step, of_a(panels, i, re_low), b);
       add(step, a, of_b(panels, re_low));
     }
@@ -138,21 +139,21 @@ class WarpSums {
   RowSums sums_[row_blocks];
 };
 
-template <bool TransposeA, bool TransposeB, int Halves>
+template <bool TransposeA, bool TransposeB, int Fp16PerFloat>
 struct Shared {
-  using Split = Splitter<Tile, TransposeA, TransposeB, Halves, steps_ahead>;
-  char panels[stages][Halves][Split::panel_bytes];
+  using Split = Splitter<Tile, TransposeA, TransposeB, Fp16PerFloat, steps_ahead>;
+  char panels[stages][Fp16PerFloat][Split::panel_bytes];
   LineScales<Tile> scales[stages];
   ComplexPair slots[2][Split::slots];
 };
 
 // All threads split the next step into the stage of shared memory that is not being read, and then multiply it.
-template <bool TransposeA, bool TransposeB, int Halves>
+template <bool TransposeA, bool TransposeB, int Fp16PerFloat>
 __global__ void __launch_bounds__(threads, small_fft::resident_blocks<threads>(2))
     mma_kernel(const __grid_constant__ PairArguments arguments) {
   extern __shared__ ComplexPair memory[];
-  auto& shared = *reinterpret_cast<Shared<TransposeA, TransposeB, Halves>*>(memory);
-  using Split = typename Shared<TransposeA, TransposeB, Halves>::Split;
+  auto& shared = *reinterpret_cast<Shared<TransposeA, TransposeB, Fp16PerFloat>*>(memory);
+  using Split = typename Shared<TransposeA, TransposeB, Fp16PerFloat>::Split;
   const int thread = static_cast<int>(threadIdx.x), share = thread / splitting_threads;
   Split splitter(arguments, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), share,
                  thread % splitting_threads, shared.slots[share]);
@@ -163,30 +164,30 @@ __global__ void __launch_bounds__(threads, small_fft::resident_blocks<threads>(2
     for (int left = TilePlace::of<Tile>(arguments, tile).k; left > 0; left -= depth) {
       splitter.store(shared.panels[stage][0], shared.scales[stage]);
       __syncthreads();
-      sums.add_step<Halves, Split::panel_bytes>(shared.panels[stage][0], shared.scales[stage], left);
+      sums.add_step<Fp16PerFloat, Split::panel_bytes>(shared.panels[stage][0], shared.scales[stage], left);
       stage = (stage + 1) % stages;
     }
     sums.store(arguments, TilePlace::of<Tile>(arguments, tile));
   }
 }
 
-template <bool TransposeA, bool TransposeB, int Halves>
+template <bool TransposeA, bool TransposeB, int Fp16PerFloat>
 void launch(Stream& stream, const PairArguments& arguments) {
-  launch_persistent(mma_kernel<TransposeA, TransposeB, Halves>, stream, arguments, threads,
-                    sizeof(Shared<TransposeA, TransposeB, Halves>), 2);
+  launch_persistent(mma_kernel<TransposeA, TransposeB, Fp16PerFloat>, stream, arguments, threads,
+                    sizeof(Shared<TransposeA, TransposeB, Fp16PerFloat>), 2);
 }
 
 }  // namespace
 
-template <int Halves>
+template <int Fp16PerFloat>
 void multiply_by_mma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments) {
   cut<Tile>(gemm, arguments);
   if (gemm.transpose_a)
-    launch<true, false, Halves>(stream, arguments);
+    launch<true, false, Fp16PerFloat>(stream, arguments);
   else if (gemm.transpose_b)
-    launch<false, true, Halves>(stream, arguments);
+    launch<false, true, Fp16PerFloat>(stream, arguments);
   else
-    launch<false, false, Halves>(stream, arguments);
+    launch<false, false, Fp16PerFloat>(stream, arguments);
 }
 
 template void multiply_by_mma<1>(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);

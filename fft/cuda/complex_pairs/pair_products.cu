@@ -25,15 +25,15 @@ struct TileKernel {
   double step;
   void (*multiply)(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
 };
-template <int Rows, int Columns, int Halves>
+template <int Rows, int Columns, int Fp16PerFloat>
 constexpr TileKernel by_wgmma(double step) {
-  return {Rows, Columns, step, multiply_by_wgmma<PairTile<Rows, Columns>, Halves>};
+  return {Rows, Columns, step, multiply_by_wgmma<PairTile<Rows, Columns>, Fp16PerFloat>};
 }
 
 // A product with a number of fp16 values per float, by whichever of its kernels is estimated to be the fastest.
 struct Kernels {
   std::string_view name;
-  int halves;
+  int fp16_per_float;
   std::int64_t tiles_a_multiprocessor;
   std::vector<TileKernel> tiles;
 };
@@ -85,7 +85,7 @@ class PairsProduct final : public FrequencyProduct {
   PairsProduct(complex_pairs::Kernels kernels, int multiprocessors)
       : kernels_(std::move(kernels)), tiles_at_a_time_(kernels_.tiles_a_multiprocessor * multiprocessors) {}
   std::string_view name() const override { return kernels_.name; }
-  bool keeps_fp32() const override { return kernels_.halves == 2; }
+  bool keeps_fp32() const override { return kernels_.fp16_per_float == 2; }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
 
   // The three passes' products, of rows that are aligned to pairs of numbers, where they are not too small to pay.
@@ -147,7 +147,7 @@ class PairsProduct final : public FrequencyProduct {
             matrix.pitch, static_cast<int>(lines)};
   }
   bool is_balanced(const FrequencyGemm& gemm) const {
-    return complex_pairs::is_balanced(kernels_.halves, gemm.transpose_a);
+    return complex_pairs::is_balanced(kernels_.fp16_per_float, gemm.transpose_a);
   }
   std::size_t balance_bytes(const FrequencyGemm& gemm) const {
     constexpr std::size_t aligned = 256;

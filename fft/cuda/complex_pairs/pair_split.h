@@ -60,7 +60,7 @@ struct LineShare {
 };
 
 // Destination of a thread's fp16 values of a line: two neighbors along k are one store per plane.
-template <int Halves>
+template <int Fp16PerFloat>
 struct SplitStore {
   char* panel;  // of the step's first half, the thread's first line and its place along k
   int to[planes];
@@ -71,7 +71,7 @@ struct SplitStore {
 #pragma unroll
     for (int half = 0; half < halves_a_step; ++half) {
       const Complex first = line.of[half][0], second = line.of[half][1];
-      const int at = offset + panel_of<Halves>(half) * PanelBytes, re = plane_of<Halves>(half), im = re + 1;
+      const int at = offset + panel_of<Fp16PerFloat>(half) * PanelBytes, re = plane_of<Fp16PerFloat>(half), im = re + 1;
       split(at, re, first.re, second.re, scale);
       split(at, im, first.im, second.im, Conjugate ? -scale : scale);
     }
@@ -90,7 +90,7 @@ struct SplitStore {
     constexpr int to_low = re_low - re_high;
     const __half2 high = __floats2half2_rn(x * scale, y * scale);
     *reinterpret_cast<__half2*>(panel + to[high_plane] + offset) = high;
-    if constexpr (Halves == 2) {
+    if constexpr (Fp16PerFloat == 2) {
       const float2 rounded = __half22float2(high);
       *reinterpret_cast<__half2*>(panel + to[high_plane + to_low] + offset) =
           __floats2half2_rn(__fmaf_rn(x, scale, -rounded.x), __fmaf_rn(y, scale, -rounded.y));
@@ -107,7 +107,7 @@ struct PanelSource {
 // A thread's part of one factor. For lines beyond the last one, the last one is read; their results are not stored in
 // C. AlongK: numbers of neighboring k are adjacent. Right: this is B, otherwise A. Transposed factors are conjugated: A
 // if not AlongK, and B if AlongK.
-template <bool AlongK, bool Right, int Lines, int PanelBytes, int Halves>
+template <bool AlongK, bool Right, int Lines, int PanelBytes, int Fp16PerFloat>
 struct PanelPart {
   static constexpr bool conjugate = AlongK == Right;
   static constexpr int copies = Lines / 2 * depth / 2 / splitting_threads;
@@ -153,7 +153,7 @@ struct PanelPart {
   __device__ static void split(char* panel, float* scales, int share, int thread, const Balance& balance,
                                const ComplexPair* slots) {
     const int first = first_line(share, thread), pair = pair_of_k(thread);
-    SplitStore<Halves> store{panel + first * line_bytes + pair % 4 * 4, {}};
+    SplitStore<Fp16PerFloat> store{panel + first * line_bytes + pair % 4 * 4, {}};
 #pragma unroll
     for (int plane = 0; plane < planes; ++plane) store.to[plane] = chunk_at(first, plane, pair / 4);
 #pragma unroll
@@ -174,7 +174,7 @@ struct PanelPart {
         const int exponent = pairs::scale_of_row(lines[j].template largest_of_line < AlongK ? 1 : 4 > ());
         back[j] = pairs::power_of_two(-exponent);
         const int line = AlongK ? (i / 2 + j) * lines_apart : i / 4 * lines_apart;
-        const SplitStore<Halves> to = AlongK || j == 0 ? store : store.next_line();
+        const SplitStore<Fp16PerFloat> to = AlongK || j == 0 ? store : store.next_line();
         to.template store<conjugate, PanelBytes>(line * line_bytes, lines[j], pairs::power_of_two(exponent));
         if (pair == 0) scales[first + line + (AlongK ? 0 : j)] = back[j];
       }
@@ -216,7 +216,7 @@ struct Steps {
 };
 
 // Each store() writes the block's next step to panels: as many panels as a float has fp16 values.
-template <class Tile, bool TransposeA, bool TransposeB, int Halves, int StepsAhead>
+template <class Tile, bool TransposeA, bool TransposeB, int Fp16PerFloat, int StepsAhead>
 class Splitter {
  public:
   static constexpr int a_bytes = Tile::rows * line_bytes, panel_bytes = a_bytes + Tile::columns * line_bytes;
@@ -249,9 +249,9 @@ class Splitter {
   }
 
  private:
-  using A = PanelPart<!TransposeA, false, Tile::rows, panel_bytes, Halves>;
-  using B = PanelPart<TransposeB, true, Tile::columns, panel_bytes, Halves>;
-  static constexpr bool balanced = is_balanced(Halves, TransposeA);
+  using A = PanelPart<!TransposeA, false, Tile::rows, panel_bytes, Fp16PerFloat>;
+  using B = PanelPart<TransposeB, true, Tile::columns, panel_bytes, Fp16PerFloat>;
+  static constexpr bool balanced = is_balanced(Fp16PerFloat, TransposeA);
   static constexpr bool same_k = TransposeA != TransposeB;  // then a thread has the same k in both factors
   static constexpr int slots_a_step = (A::copies + B::copies) * slots_apart;
 

@@ -11,10 +11,10 @@
 // matrix layout").
 namespace twiddle::small_fft {
 
-constexpr int halves_a_row = 32;
+constexpr int fp16_per_row = 32;
 
 __host__ __device__ constexpr int place_of_piece(int row, int piece) {
-  return row * halves_a_row + ((piece ^ ((row >> 1) & 3)) << 3);
+  return row * fp16_per_row + ((piece ^ ((row >> 1) & 3)) << 3);
 }
 
 __device__ inline unsigned shared_address(const void* at) {
@@ -66,9 +66,9 @@ __device__ inline std::uint64_t matrix_for_wgmma(const __half* matrix) {
   return (address & 0x3ffff) >> 4 | std::uint64_t(1) << 16 | (atom_bytes >> 4) << 32 | swizzle_of_64_bytes << 62;
 }
 
-// Returns the increment of a descriptor for an offset of `halves` fp16 values.
-__host__ __device__ constexpr int steps_for_wgmma(int halves) {
-  return halves * 2 / 16;
+// Returns the increment of a descriptor for an offset of `count` fp16 values.
+__host__ __device__ constexpr int steps_for_wgmma(int count) {
+  return count * 2 / 16;
 }
 
 __device__ inline void begin_wgmma() {

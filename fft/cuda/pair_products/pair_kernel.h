@@ -30,7 +30,7 @@ struct Arguments {
 template <bool BAlongK>
 struct Shared {
   SplitPart<rows_of_a> a[stages];
-  Halves<columns> b[2];
+  Fp16Tile<columns> b[2];
   Floats<BAlongK, columns> floats[stages];
   alignas(16) float scales[stages][depth];
   alignas(8) float back_b[2][columns];
@@ -50,7 +50,7 @@ __device__ inline int first_column_of(int lane) {
 // Starts the products of a step from zero: tensor cores truncate sums, so that they add only 32 k. Small terms go
 // first.
 template <bool ByWgmma>
-__device__ void begin_products(const Halves<rows_of_a>& a, const Halves<columns>& b, int warp, int lane,
+__device__ void begin_products(const Fp16Tile<rows_of_a>& a, const Fp16Tile<columns>& b, int warp, int lane,
                                float (&products)[sums_a_thread]) {
   constexpr int k_at_once = 16;
   if constexpr (ByWgmma) {
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments
     if constexpr (ByWgmma) small_fft::show_to_wgmma();
     __syncthreads();  // B's fp16 values and the next step's floats are ready; the last step's buffers are free
     if constexpr (ByWgmma) shared.a_is_there[stage].wait(phase);
-    begin_products<ByWgmma>(shared.a[stage].halves, shared.b[buffer], warp, lane, products);
+    begin_products<ByWgmma>(shared.a[stage].fp16, shared.b[buffer], warp, lane, products);
     copy_a(k + (stages - 1) * depth, last);
     copy_floats(k + stages * depth, stage);
     small_fft::commit_group();

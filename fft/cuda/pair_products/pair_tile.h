@@ -39,7 +39,7 @@ struct Floats {
 
 // As tensor cores read them (tensor_core.h).
 template <int Rows>
-struct alignas(512) Halves {
+struct alignas(512) Fp16Tile {
   __half high[Rows * depth], low[Rows * depth];
 };
 
@@ -111,17 +111,17 @@ struct alignas(16) Pairs {
 
 // What two threads have of a row, in split_rows' order: either 16 adjacent k or four of each eight.
 template <bool AlongK>
-__device__ void store_for_registers(const __half2 (&pairs)[8], int row, int share, __half* halves) {
+__device__ void store_for_registers(const __half2 (&pairs)[8], int row, int share, __half* fp16) {
   if constexpr (AlongK) {
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd)
-      *reinterpret_cast<Pairs<4>*>(halves + small_fft::place_of_piece(row, 2 * share + odd)) = {
+      *reinterpret_cast<Pairs<4>*>(fp16 + small_fft::place_of_piece(row, 2 * share + odd)) = {
           pairs[odd], pairs[2 + odd], pairs[4 + odd], pairs[6 + odd]};
   } else {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int place = small_fft::place_of_piece(row, i / 4 * 2 + i % 2) + (i / 2 % 2 * 2 + share) * 2;
-      *reinterpret_cast<__half2*>(halves + place) = pairs[i];
+      *reinterpret_cast<__half2*>(fp16 + place) = pairs[i];
     }
   }
 }
@@ -134,7 +134,7 @@ enum class Order : std::uint8_t { plain, of_registers };
 // their k are chosen to avoid bank conflicts: 8 or 16 consecutive k if rows are adjacent along k, otherwise a part of
 // each eight.
 template <Order order = Order::plain, bool AlongK, int Rows>
-__device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const float* scales, Halves<Rows>& halves,
+__device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const float* scales, Fp16Tile<Rows>& fp16,
                            float* back) {
   constexpr int sharing = threads / Rows, count = depth / sharing;
   static_assert(sharing == 2 || sharing == 4);
@@ -165,8 +165,8 @@ __device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const f
     low[i] = __floats2half2_rn(first - __low2float(high[i]), second - __high2float(high[i]));
   }
   if constexpr (order == Order::of_registers) {
-    store_for_registers<AlongK>(high, row, share, halves.high);
-    store_for_registers<AlongK>(low, row, share, halves.low);
+    store_for_registers<AlongK>(high, row, share, fp16.high);
+    store_for_registers<AlongK>(low, row, share, fp16.low);
   } else {
     constexpr int stored = run < 8 ? run : 8;  // fp16 values per store
     using Piece = std::conditional_t<stored == 8, uint4, std::conditional_t<stored == 4, uint2, unsigned>>;
@@ -174,8 +174,8 @@ __device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const f
     for (int i = 0; i < count; i += stored) {
       const int k = AlongK ? share * count + i : i / run * 8 + share * run;
       const int place = small_fft::place_of_piece(row, k / 8) + k % 8;
-      *reinterpret_cast<Piece*>(halves.high + place) = *reinterpret_cast<const Piece*>(high + i / 2);
-      *reinterpret_cast<Piece*>(halves.low + place) = *reinterpret_cast<const Piece*>(low + i / 2);
+      *reinterpret_cast<Piece*>(fp16.high + place) = *reinterpret_cast<const Piece*>(high + i / 2);
+      *reinterpret_cast<Piece*>(fp16.low + place) = *reinterpret_cast<const Piece*>(low + i / 2);
     }
   }
   if (share == 0) back[row] = power_of_two(-exponent);

@@ -41,8 +41,8 @@ struct Ring {
 // products = (Keep ? products : 0) + the products of 16 k, with A's fp16 values in registers; B's low values are
 // `to_low` after its high ones. Small terms are added first, as in begin_products.
 template <bool Keep, int Count>
-__device__ void multiply_halves(const small_fft::Fragment& high, const small_fft::Fragment& low, std::uint64_t of_b,
-                                int to_low, float (&products)[Count]) {
+__device__ void multiply_split(const small_fft::Fragment& high, const small_fft::Fragment& low, std::uint64_t of_b,
+                               int to_low, float (&products)[Count]) {
   small_fft::multiply_by_wgmma<1, Keep>(products, low, of_b);
   small_fft::multiply_by_wgmma<1, true>(products, high, of_b + to_low);
   small_fft::multiply_by_wgmma<1, true>(products, high, of_b);

@@ -10,7 +10,7 @@ constexpr int rows_of_a = 128, rows_of_b = 64;  // of a tile; B's are columns of
 // A step's part of a factor's tile as the product reads it.
 template <int Rows>
 struct SplitPart {
-  Halves<Rows> halves;
+  Fp16Tile<Rows> fp16;
   float back[Rows];  // undoes the rows' scales
 };
 
@@ -66,7 +66,7 @@ class Splitting {
     else
       load(g_.a, tile_);  // with a barrier
     SplitPart<rows_of_a>& to = g_.parts[(matrix_ * g_.tiles + tile_) * g_.steps + step_];
-    split_rows<order>(shared_.part, thread_, shared_.scales, to.halves, to.back);
+    split_rows<order>(shared_.part, thread_, shared_.scales, to.fp16, to.back);
   }
 
  private:
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(threads) split_kernel_of_b(const SplitArgument
   small_fft::wait_group<0>();
   __syncthreads();
   SplitPart<rows_of_b>& to = g.parts[(matrix * g.tiles + tile) * g.steps + step];
-  split_rows(part, thread, scales, to.halves, to.back);
+  split_rows(part, thread, scales, to.fp16, to.back);
 }
 
 }  // namespace twiddle::pairs

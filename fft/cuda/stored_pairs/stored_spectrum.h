@@ -39,7 +39,7 @@ struct StoredSpectrum {
   int halves_a_float;
   std::int64_t bins, rows, columns;  // columns: a multiple of columns_a_group
 
-  TWIDDLE_HD std::size_t halves_bytes() const {
+  TWIDDLE_HD std::size_t fp16_bytes() const {
     constexpr int floats_a_number = 2, bytes_a_half = 2;
     return static_cast<std::size_t>(bins * rows * columns * halves_a_float * floats_a_number * bytes_a_half);
   }
@@ -47,10 +47,10 @@ struct StoredSpectrum {
   std::size_t bytes() const {
     constexpr std::int64_t step = 32;
     const std::int64_t exponents = (rows + step - 1) / step * step + columns;
-    return halves_bytes() + static_cast<std::size_t>(exponents) * sizeof(int);
+    return fp16_bytes() + static_cast<std::size_t>(exponents) * sizeof(int);
   }
   TWIDDLE_HD int* of_columns(void* spectrum) const {
-    return reinterpret_cast<int*>(static_cast<char*>(spectrum) + halves_bytes());
+    return reinterpret_cast<int*>(static_cast<char*>(spectrum) + fp16_bytes());
   }
   TWIDDLE_HD int* of_rows(void* spectrum) const { return of_columns(spectrum) + columns; }
   TWIDDLE_HD const int* of_columns(const void* spectrum) const { return of_columns(const_cast<void*>(spectrum)); }

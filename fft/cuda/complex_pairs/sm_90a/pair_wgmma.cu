@@ -17,9 +17,9 @@ namespace {
 constexpr int multiplying = 2, splitting = 2, threads = (multiplying + splitting) * 128;
 constexpr int stages = 2, steps_ahead = 2;
 
-template <class Tile, bool TransposeA, bool TransposeB, int Halves>
+template <class Tile, bool TransposeA, bool TransposeB, int Fp16PerFloat>
 struct WgmmaBlock {
-  using Split = Splitter<Tile, TransposeA, TransposeB, Halves, steps_ahead>;
+  using Split = Splitter<Tile, TransposeA, TransposeB, Fp16PerFloat, steps_ahead>;
 
   // With 128 columns, products of a step are added 32 columns at a time: registers cannot hold all of them and the
   // sums.
@@ -27,10 +27,10 @@ struct WgmmaBlock {
   static constexpr bool wide = columns > 64;
   static constexpr int columns_at_once = wide ? 32 : 64, sums_at_once = columns_at_once / 2;
   static constexpr int multiplying_registers = wide ? 200 : 168, splitting_registers = wide ? 56 : 88;
-  static_assert(Halves == 1 || !wide);
+  static_assert(Fp16PerFloat == 1 || !wide);
 
   struct alignas(1024) Shared {
-    char panels[stages][Halves][Split::panel_bytes];  // 1024-byte aligned for the swizzle
+    char panels[stages][Fp16PerFloat][Split::panel_bytes];  // 1024-byte aligned for the swizzle
     LineScales<Tile> scales[stages];
     ComplexPair slots[2][Split::slots];
     small_fft::Barrier full[stages], empty[stages];
@@ -99,7 +99,7 @@ struct WgmmaBlock {
         for (int first = 0; first < columns; first += columns_at_once) {
           Products step;
           multiply_panel<false>(of_a, b + first * line_bytes, step);
-          if constexpr (Halves == 2)
+          if constexpr (Fp16PerFloat == 2)
             if (left > half_depth) {
               of_a = OfA(a + Split::panel_bytes, line, lane / 16);
               multiply_panel<true>(of_a, b + Split::panel_bytes, step);
@@ -139,7 +139,7 @@ struct WgmmaBlock {
   __device__ static void multiply_panel(const OfA& a, const char* b, Products& step) {
     const unsigned panel = small_fft::shared_address(b);
     small_fft::begin_wgmma();
-    if constexpr (Halves == 2) {
+    if constexpr (Fp16PerFloat == 2) {
       add_products<Keep>(a, re_low, panel, re_high, step);
       add_products<true>(a, re_high, panel, re_low, step);
       add_products<true>(a, re_high, panel, re_high, step);
@@ -164,9 +164,9 @@ struct WgmmaBlock {
   }
 };
 
-template <class Tile, bool TransposeA, bool TransposeB, int Halves>
+template <class Tile, bool TransposeA, bool TransposeB, int Fp16PerFloat>
 __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant__ PairArguments arguments) {
-  using Block = WgmmaBlock<Tile, TransposeA, TransposeB, Halves>;
+  using Block = WgmmaBlock<Tile, TransposeA, TransposeB, Fp16PerFloat>;
   extern __shared__ __align__(1024) char memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   if (threadIdx.x == 0) {
@@ -186,23 +186,23 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant
   }
 }
 
-template <class Tile, bool TransposeA, bool TransposeB, int Halves>
+template <class Tile, bool TransposeA, bool TransposeB, int Fp16PerFloat>
 void launch(Stream& stream, const PairArguments& arguments) {
-  launch_persistent(wgmma_kernel<Tile, TransposeA, TransposeB, Halves>, stream, arguments, threads,
-                    sizeof(typename WgmmaBlock<Tile, TransposeA, TransposeB, Halves>::Shared), 1);
+  launch_persistent(wgmma_kernel<Tile, TransposeA, TransposeB, Fp16PerFloat>, stream, arguments, threads,
+                    sizeof(typename WgmmaBlock<Tile, TransposeA, TransposeB, Fp16PerFloat>::Shared), 1);
 }
 
 }  // namespace
 
-template <class Tile, int Halves>
+template <class Tile, int Fp16PerFloat>
 void multiply_by_wgmma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments) {
   cut<Tile>(gemm, arguments);
   if (gemm.transpose_a)
-    launch<Tile, true, false, Halves>(stream, arguments);
+    launch<Tile, true, false, Fp16PerFloat>(stream, arguments);
   else if (gemm.transpose_b)
-    launch<Tile, false, true, Halves>(stream, arguments);
+    launch<Tile, false, true, Fp16PerFloat>(stream, arguments);
   else
-    launch<Tile, false, false, Halves>(stream, arguments);
+    launch<Tile, false, false, Fp16PerFloat>(stream, arguments);
 }
 
 template void multiply_by_wgmma<PairTile<128, 64>, 2>(Stream&, const FrequencyGemm&, PairArguments);

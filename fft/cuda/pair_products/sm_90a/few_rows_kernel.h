@@ -175,13 +175,13 @@ class FewRowsProduct {
     }
   }
   __device__ void copy_a() {
-    constexpr int bytes_of_halves = Rows * depth * sizeof(__half), bytes_of_back = Rows * sizeof(float);
+    constexpr int bytes_of_fp16 = Rows * depth * sizeof(__half), bytes_of_back = Rows * sizeof(float);
     const SplitPart<rows_of_a>& from = g_.a[std::int64_t(tile_ % g_.tiles_m) * g_.steps + step_];
     typename Shared::Stage& to = shared_.stage[turn_.stage];
     small_fft::Barrier& there = shared_.ring.is_there[turn_.stage];
-    there.expect(2 * bytes_of_halves + bytes_of_back + sizeof to.scales);
-    there.load(to.a.halves.high, from.halves.high, bytes_of_halves);
-    there.load(to.a.halves.low, from.halves.low, bytes_of_halves);
+    there.expect(2 * bytes_of_fp16 + bytes_of_back + sizeof to.scales);
+    there.load(to.a.fp16.high, from.fp16.high, bytes_of_fp16);
+    there.load(to.a.fp16.low, from.fp16.low, bytes_of_fp16);
     there.load(to.a.back, from.back, bytes_of_back);
     there.load(to.scales, g_.scales + step_ * depth, sizeof to.scales);
   }
@@ -240,12 +240,12 @@ class FewRowsProduct {
 
   template <int Half>
   __device__ void begin(const SplitShare& b) {
-    const __half* const a = shared_.stage[turn_.stage].a.halves.high + Half * half_of_rows * depth;
+    const __half* const a = shared_.stage[turn_.stage].a.fp16.high + Half * half_of_rows * depth;
     const std::uint64_t high = small_fft::matrix_for_wgmma(a);
     constexpr int to_low = small_fft::steps_for_wgmma(rows_of_a * depth), next = small_fft::steps_for_wgmma(16);
     small_fft::begin_wgmma();
-    multiply_halves<false>(b.high[0], b.low[0], high, to_low, products_[Half]);
-    multiply_halves<true>(b.high[1], b.low[1], high + next, to_low, products_[Half]);
+    multiply_split<false>(b.high[0], b.low[0], high, to_low, products_[Half]);
+    multiply_split<true>(b.high[1], b.low[1], high + next, to_low, products_[Half]);
     small_fft::commit_wgmma();
   }
   template <int Half>

@@ -86,8 +86,8 @@ class ShortSumsProduct {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int place = small_fft::place_of_piece(row() + i % 2 * 8, i / 2) + lane_ % 4 * 2;
-        high_[step][i / 4].at[i % 4] = *reinterpret_cast<const std::uint32_t*>(part.halves.high + place);
-        low_[step][i / 4].at[i % 4] = *reinterpret_cast<const std::uint32_t*>(part.halves.low + place);
+        high_[step][i / 4].at[i % 4] = *reinterpret_cast<const std::uint32_t*>(part.fp16.high + place);
+        low_[step][i / 4].at[i % 4] = *reinterpret_cast<const std::uint32_t*>(part.fp16.low + place);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) back_[step][i] = part.back[row() + 8 * i];
@@ -96,11 +96,11 @@ class ShortSumsProduct {
 
   __device__ void begin(int step, const Turn<stages_of_short_sums>& turn, float (&products)[sums]) {
     shared_.ring.is_there[turn.stage].wait(turn.phase);
-    const std::uint64_t high = small_fft::matrix_for_wgmma(shared_.stage[turn.stage].halves.high);
+    const std::uint64_t high = small_fft::matrix_for_wgmma(shared_.stage[turn.stage].fp16.high);
     constexpr int to_low = small_fft::steps_for_wgmma(rows_of_b * depth), next = small_fft::steps_for_wgmma(16);
     small_fft::begin_wgmma();
-    multiply_halves<false>(high_[step][0], low_[step][0], high, to_low, products);
-    multiply_halves<true>(high_[step][1], low_[step][1], high + next, to_low, products);
+    multiply_split<false>(high_[step][0], low_[step][0], high, to_low, products);
+    multiply_split<true>(high_[step][1], low_[step][1], high + next, to_low, products);
     small_fft::commit_wgmma();
   }
   __device__ void add(int step, float (&products)[sums], float (&sum)[sums]) {

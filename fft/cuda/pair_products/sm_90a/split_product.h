@@ -65,7 +65,7 @@ class SplitProduct {
   __device__ void begin(int step, float (&products)[sums_a_thread]) {
     const int stage = step % split_stages;
     shared_.are_there[stage].wait(step / split_stages % 2);
-    begin_products<true>(shared_.a[stage].halves, shared_.b[stage].halves, thread_ / 32, thread_ % 32, products);
+    begin_products<true>(shared_.a[stage].fp16, shared_.b[stage].fp16, thread_ / 32, thread_ % 32, products);
   }
 
   // Waits until at most InFlight steps are still being multiplied, then adds the products.

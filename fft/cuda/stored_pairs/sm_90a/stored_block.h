@@ -37,9 +37,9 @@ struct StoredArguments {
 // A factor's part of a step in shared memory, as the tensor copy writes it. If numbers along k are adjacent: [high,
 // low][line][re, im][32 k], lines of 128 bytes with the 128-byte swizzle. Otherwise: [line / 32][plane][k][32 lines],
 // lines of 64 bytes with the 64-byte swizzle.
-template <int Lines, bool AlongK, int Halves>
+template <int Lines, bool AlongK, int Fp16PerFloat>
 struct Panel {
-  static constexpr int planes = 2 * Halves;
+  static constexpr int planes = 2 * Fp16PerFloat;
   static constexpr int bytes = Lines * depth * planes * 2;
   static constexpr int group_bytes = planes * depth * 64;
 
@@ -91,10 +91,10 @@ struct Panel {
   }
 };
 
-template <int Lines, bool AlongK, int Halves>
-__device__ void Panel<Lines, AlongK, Halves>::copy(char* panel, const CUtensorMap& map, int step, int line, int bin,
-                                                   Barrier& barrier) {
-  const int y = AlongK ? line : step * depth, z = AlongK ? step * Halves : line / 32 * planes;
+template <int Lines, bool AlongK, int Fp16PerFloat>
+__device__ void Panel<Lines, AlongK, Fp16PerFloat>::copy(char* panel, const CUtensorMap& map, int step, int line,
+                                                         int bin, Barrier& barrier) {
+  const int y = AlongK ? line : step * depth, z = AlongK ? step * Fp16PerFloat : line / 32 * planes;
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
       "[%6];" ::"r"(shared_address(panel)),
@@ -124,11 +124,11 @@ constexpr int multiplying_registers = 240, copying_registers = 24;
 constexpr int most_shared = 194 * 1024;
 
 // One thread issues copies, and two warpgroups multiply 64 x 64 of C each.
-template <int Rows, int Columns, bool AAlongK, bool BAlongK, int Halves>
+template <int Rows, int Columns, bool AAlongK, bool BAlongK, int Fp16PerFloat>
 struct StoredBlock {
-  using A = Panel<Rows, AAlongK, Halves>;
-  using B = Panel<Columns, BAlongK, Halves>;
-  static constexpr int planes = 2 * Halves;
+  using A = Panel<Rows, AAlongK, Fp16PerFloat>;
+  using B = Panel<Columns, BAlongK, Fp16PerFloat>;
+  static constexpr int planes = 2 * Fp16PerFloat;
   static constexpr int sign_a = AAlongK ? 1 : -1, sign_b = BAlongK ? -1 : 1;  // conjugated where transposed
   static constexpr int stage_bytes = A::bytes + B::bytes, stages = (most_shared - 1024) / stage_bytes;
   static_assert(Rows * Columns == multiplying * 64 * 64);
@@ -223,7 +223,7 @@ struct StoredBlock {
         if (differ) scale(of_a, multipliers);
         const auto of_b = [&](int half) { return [=](int plane) { return B::descriptor(b, plane, column, half); }; };
         const auto release = [&] { shared.empty[turn.stage].arrive(); };
-        if constexpr (Halves == 2)
+        if constexpr (Fp16PerFloat == 2)
           add_step(re, im, of_a, of_b, release);
         else
           multiply_step(re, im, of_a, of_b, release);
@@ -278,8 +278,8 @@ struct StoredBlock {
       for (int plane = 0; plane < planes; ++plane)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          auto& halves = reinterpret_cast<__half2&>(of_a[half][plane].at[i]);
-          halves = __hmul2(halves, multipliers.of[half][i / 2]);
+          auto& pair = reinterpret_cast<__half2&>(of_a[half][plane].at[i]);
+          pair = __hmul2(pair, multipliers.of[half][i / 2]);
         }
   }
 

@@ -21,21 +21,21 @@ EncodeTiled encode_tiled() {
 }
 
 // Returns a map with boxes of one step and `lines` lines. Elements outside of a bin's matrix are zero.
-template <int Halves>
+template <int Fp16PerFloat>
 CUtensorMap tensor_map(const void* spectrum, std::int64_t bins, const GroupedMatrix& matrix, bool along_k, int lines) {
   static const EncodeTiled encode = encode_tiled();
   const auto number = [](std::int64_t count) { return static_cast<cuuint64_t>(count); };
   // Two planes of a group of columns are one row of a box, or one is.
-  constexpr int planes = 2 * Halves;
+  constexpr int planes = 2 * Fp16PerFloat;
   const int planes_a_row = along_k ? 2 : 1;
-  const int row_halves = planes_a_row * columns_a_group, rows_a_group = planes / planes_a_row;
+  const int row_values = planes_a_row * columns_a_group, rows_a_group = planes / planes_a_row;
   const std::int64_t row_bytes = matrix.columns * planes * 2;
-  const cuuint64_t sizes[] = {number(row_halves), number(matrix.rows),
+  const cuuint64_t sizes[] = {number(row_values), number(matrix.rows),
                               number(matrix.columns / columns_a_group * rows_a_group), number(bins)};
-  const cuuint64_t strides[] = {number(row_bytes), number(row_halves * 2), number(row_bytes * matrix.rows)};
+  const cuuint64_t strides[] = {number(row_bytes), number(row_values * 2), number(row_bytes * matrix.rows)};
   const auto box_rows = static_cast<cuuint32_t>(along_k ? lines : depth);
   const auto box_groups = static_cast<cuuint32_t>(along_k ? rows_a_group : lines / columns_a_group * rows_a_group);
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(row_halves), box_rows, box_groups, 1}, steps[] = {1, 1, 1, 1};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(row_values), box_rows, box_groups, 1}, steps[] = {1, 1, 1, 1};
   CUtensorMap map;
   const CUresult result =
       encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(spectrum), sizes, strides, box, steps,
@@ -49,17 +49,17 @@ struct Factors {
   const void *a, *b;
 };
 
-template <int Halves, int Rows, int Columns, bool AAlongK, bool BAlongK>
+template <int Fp16PerFloat, int Rows, int Columns, bool AAlongK, bool BAlongK>
 void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, StoredArguments arguments) {
-  using Block = StoredBlock<Rows, Columns, AAlongK, BAlongK, Halves>;
+  using Block = StoredBlock<Rows, Columns, AAlongK, BAlongK, Fp16PerFloat>;
   const std::int64_t down = quotient_up(gemm.m, Rows), across = quotient_up(gemm.n, Columns);
   const std::int64_t slabs = arguments.whole_bins + (gemm.bins - arguments.whole_bins) * arguments.parts.value();
   const std::int64_t tiles = slabs * down * across;
   require(tiles < std::int64_t(1) << 30, tiles, " tiles are more than one launch can count");
   arguments.tiles_down = Divisor(down), arguments.tiles_across = Divisor(across);
   arguments.tiles = static_cast<int>(tiles);
-  arguments.a = tensor_map<Halves>(factors.a, gemm.bins, gemm.a(), AAlongK, Rows);
-  arguments.b = tensor_map<Halves>(factors.b, gemm.bins, gemm.b(), BAlongK, Columns);
+  arguments.a = tensor_map<Fp16PerFloat>(factors.a, gemm.bins, gemm.a(), AAlongK, Rows);
+  arguments.b = tensor_map<Fp16PerFloat>(factors.b, gemm.bins, gemm.b(), BAlongK, Columns);
   if (arguments.taken != nullptr)
     check(cudaMemsetAsync(arguments.taken, 0, sizeof *arguments.taken, static_cast<cudaStream_t>(stream.native())));
   const int blocks = std::min(arguments.tiles, multiprocessors(stream.device()));
@@ -67,24 +67,24 @@ void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, S
   small_fft::launch_dependent<stored_kernel<Block>>(stream, blocks, threads, bytes, arguments);
 }
 
-template <int Halves, int Rows, int Columns>
+template <int Fp16PerFloat, int Rows, int Columns>
 void multiply_tiles(Stream& stream, const FrequencyGemm& gemm, const Factors& factors,
                     const StoredArguments& arguments) {
   if (gemm.transpose_a)
-    launch<Halves, Rows, Columns, false, false>(stream, gemm, factors, arguments);
+    launch<Fp16PerFloat, Rows, Columns, false, false>(stream, gemm, factors, arguments);
   else if (gemm.transpose_b)
-    launch<Halves, Rows, Columns, true, true>(stream, gemm, factors, arguments);
+    launch<Fp16PerFloat, Rows, Columns, true, true>(stream, gemm, factors, arguments);
   else
-    launch<Halves, Rows, Columns, true, false>(stream, gemm, factors, arguments);
+    launch<Fp16PerFloat, Rows, Columns, true, false>(stream, gemm, factors, arguments);
 }
 
-template <int Halves>
+template <int Fp16PerFloat>
 void multiply_in(TileShape tile, Stream& stream, const FrequencyGemm& gemm, const Factors& factors,
                  const StoredArguments& arguments) {
   if (tile == TileShape::high_128x64)
-    multiply_tiles<Halves, 128, 64>(stream, gemm, factors, arguments);
+    multiply_tiles<Fp16PerFloat, 128, 64>(stream, gemm, factors, arguments);
   else
-    multiply_tiles<Halves, 64, 128>(stream, gemm, factors, arguments);
+    multiply_tiles<Fp16PerFloat, 64, 128>(stream, gemm, factors, arguments);
 }
 
 }  // namespace

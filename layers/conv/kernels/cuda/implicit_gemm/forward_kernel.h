@@ -38,7 +38,7 @@ struct ForwardArguments {
   bool relu;
   const int *exponents, *offsets;
   const float* back;
-  const __half* halves;
+  const __half* fp16;
   float* y;
 };
 
@@ -144,7 +144,7 @@ class Forward {
 
   __device__ void copy_weights(int turn, int slot) {
     const int each = filters_ * depth_of_turn * 2, at_once = sizeof(Four) / sizeof(__half);
-    const __half* const from = g_.halves + (std::int64_t(blockIdx.y) * g_.turns + turn) * each;
+    const __half* const from = g_.fp16 + (std::int64_t(blockIdx.y) * g_.turns + turn) * each;
     __half* const to = weights_ + slot * each;
     for (int i = thread_ * at_once; i < each; i += forward_threads * at_once)
       small_fft::async_copy_once(reinterpret_cast<Four*>(to + i), reinterpret_cast<const Four*>(from + i), true);

@@ -141,7 +141,7 @@ Filters filters_of(const ConvProblem& c, const ForwardCut& cut, const ForwardOpe
           .exponents = reinterpret_cast<int*>(scratch + places.exponents),
           .offsets = reinterpret_cast<int*>(scratch + places.offsets),
           .back = reinterpret_cast<float*>(scratch + places.back),
-          .halves = reinterpret_cast<__half*>(scratch)};
+          .fp16 = reinterpret_cast<__half*>(scratch)};
 }
 
 void forward(Stream& stream, TensorCores cores, const ConvProblem& c, const ForwardOperands& operands) {
@@ -168,7 +168,7 @@ void forward(Stream& stream, TensorCores cores, const ConvProblem& c, const Forw
                                    .exponents = filters.exponents,
                                    .offsets = filters.offsets,
                                    .back = filters.back,
-                                   .halves = filters.halves,
+                                   .fp16 = filters.fp16,
                                    .y = operands.y};
   const int at_once = std::max(cut.resident * multiprocessors(stream.device()) / cut.blocks, 1);
   const dim3 grid(static_cast<unsigned>(std::min(arguments.tiles, at_once)), static_cast<unsigned>(cut.blocks));

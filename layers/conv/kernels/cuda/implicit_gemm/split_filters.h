@@ -19,8 +19,8 @@ struct Filters {
   int* means;      // of channels: their mean exponents
   int* exponents;  // of channels: what the channel of x is multiplied by
   int* offsets;
-  float* back;     // of filters
-  __half* halves;  // [block][turn]: the matrix [row][32 k] of high values, then of low ones (tensor_core.h)
+  float* back;   // of filters
+  __half* fp16;  // [block][turn]: the matrix [row][32 k] of high values, then of low ones (tensor_core.h)
 };
 
 __device__ inline float weight_of(const Filters& f, int filter, int channel, int tap) {
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(split_threads) split_filters_kernel(const Filt
   const int block = filter / f.rows, row = filter % f.rows, matrix = f.rows * depth_of_turn;
   for (int i = lane; i < f.turns * steps_a_turn * 4; i += lanes) {
     const int s = i / 4, q = i % 4, k = s * step + q;
-    __half* const high = f.halves + (std::int64_t(block) * f.turns + s / steps_a_turn) * 2 * matrix;
+    __half* const high = f.fp16 + (std::int64_t(block) * f.turns + s / steps_a_turn) * 2 * matrix;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {  // tensor cores read k 2 q and 2 q + 1 from this lane, then k 8 further
       const SplitTwo two = split_two(weight(k + 8 * half) * scale, weight(k + 8 * half + 4) * scale);

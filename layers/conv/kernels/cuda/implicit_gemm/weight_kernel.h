@@ -178,14 +178,14 @@ class WeightGradient {
     if (share == 0) shared_[g_.places.back_of_filters + row] = pairs::power_of_two(-exponent);
     if (share == 0 && g_.partial_bias != nullptr) shared_[g_.places.bias + row] += sum;
     __syncwarp();
-    auto* const halves = reinterpret_cast<__half*>(line);
+    auto* const fp16 = reinterpret_cast<__half*>(line);
 #pragma unroll
     for (int i = 0; i < positions_a_thread; i += 4) {
       const int position = i * threads_a_row + share * 4;
       const SplitTwo first = split_two(values[i] * scale, values[i + 1] * scale);
       const SplitTwo second = split_two(values[i + 2] * scale, values[i + 3] * scale);
-      *reinterpret_cast<uint2*>(halves + position) = {first.high, second.high};
-      *reinterpret_cast<uint2*>(halves + weight_tile + position) = {first.low, second.low};
+      *reinterpret_cast<uint2*>(fp16 + position) = {first.high, second.high};
+      *reinterpret_cast<uint2*>(fp16 + weight_tile + position) = {first.low, second.low};
     }
   }
 

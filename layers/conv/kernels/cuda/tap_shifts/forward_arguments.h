@@ -8,7 +8,7 @@ namespace twiddle::tap_shifts {
 
 constexpr int block_filters = 64;  // rows of a wgmma
 constexpr int depth = 16;          // channels of a chunk: k of a wgmma
-constexpr int matrix_halves = block_filters * depth;
+constexpr int matrix_values = block_filters * depth;
 constexpr int multiplying_groups = strips, loading_groups = 2;
 constexpr int forward_threads = group_threads * (multiplying_groups + loading_groups);
 constexpr int rounds = 3;  // pixels that a loading thread has of a patch
@@ -16,8 +16,8 @@ constexpr int most_pixels = rounds * group_threads;
 constexpr int most_stages = 8;
 constexpr int spare = 10;  // exponents between sums and the largest finite number, for sums of many terms
 
-TWIDDLE_HD constexpr int halves_of_chunk(bool pairs) {
-  return taps * (pairs ? 2 : 1) * matrix_halves;
+TWIDDLE_HD constexpr int values_of_chunk(bool pairs) {
+  return taps * (pairs ? 2 : 1) * matrix_values;
 }
 
 struct ForwardArguments {
@@ -38,7 +38,7 @@ struct ForwardPlaces {
   int bytes_of_weights, bytes_of_patch;  // of a chunk
   int patches, scales, scaled, back, bias, tops, back_of_stages, barriers, all;
   TWIDDLE_HD ForwardPlaces(const Tiling& t, int chunks, int stages, bool resident, bool pairs)
-      : bytes_of_weights(halves_of_chunk(pairs) * 2),
+      : bytes_of_weights(values_of_chunk(pairs) * 2),
         bytes_of_patch(t.pixels() * depth * 2 * (pairs ? 2 : 1)),
         patches((resident ? chunks : stages) * bytes_of_weights),
         scales(patches + stages * bytes_of_patch),

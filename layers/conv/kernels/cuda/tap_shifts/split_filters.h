@@ -98,10 +98,10 @@ __global__ void __launch_bounds__(split_threads) split_filters_kernel(const Filt
     for (int j = 0; j < octet; ++j) eight[j] = weight(of_eight * octet + j, tap) * scale;
     const SplitOctet split = split_octet(eight);
     const std::int64_t chunk = std::int64_t(filter / block_filters) * f.chunks + of_eight / octets;
-    __half* const to = f.weights + chunk * halves_of_chunk(Pairs) + tap * matrices * matrix_halves;
+    __half* const to = f.weights + chunk * values_of_chunk(Pairs) + tap * matrices * matrix_values;
     const int place = of_eight % octets * block_filters + filter % block_filters;
     reinterpret_cast<uint4*>(to)[place] = split.high;
-    if constexpr (Pairs) reinterpret_cast<uint4*>(to + matrix_halves)[place] = split.low;
+    if constexpr (Pairs) reinterpret_cast<uint4*>(to + matrix_values)[place] = split.low;
   }
 }
 

@@ -64,7 +64,7 @@ ForwardCut cut_forward(const ConvProblem& c) {
 // Offsets of a pass's buffers in its workspace.
 struct ForwardScratch {
   ForwardScratch(const ConvProblem& c, const ForwardCut& cut)
-      : scales(sizeof(__half) * cut.blocks * cut.chunks * halves_of_chunk(by_pairs(c))),
+      : scales(sizeof(__half) * cut.blocks * cut.chunks * values_of_chunk(by_pairs(c))),
         means(scales + sizeof(float) * c.channels),
         back(means + sizeof(int) * c.channels),
         bytes(back + sizeof(float) * c.filters) {}

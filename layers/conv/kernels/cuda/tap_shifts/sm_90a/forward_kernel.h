@@ -137,7 +137,7 @@ class Loading {
   }
 
   __device__ void load_weights(int chunk, int stage) {
-    const std::int64_t from = (std::int64_t(blockIdx.y) * g_.chunks + chunk) * halves_of_chunk(Pairs);
+    const std::int64_t from = (std::int64_t(blockIdx.y) * g_.chunks + chunk) * values_of_chunk(Pairs);
     s_.is_there[stage].load(s_.weights + stage * places_.bytes_of_weights, g_.weights + from, places_.bytes_of_weights);
   }
 
@@ -274,7 +274,7 @@ class Multiplying {
     }
   }
 
-  static constexpr int octets = depth / octet, next = matrix_halves / octet;  // in vectors
+  static constexpr int octets = depth / octet, next = matrix_values / octet;  // in vectors
   const ForwardArguments& g_;
   const ForwardPlaces& places_;
   const ForwardShared& s_;
@@ -304,7 +304,7 @@ __device__ void begin_forward(const ForwardArguments& g, const ForwardPlaces& pl
   if (!g.resident || thread > 0) return;
   s.weights_are_there->expect(g.chunks * places.bytes_of_weights);
   for (int i = 0; i < g.chunks; ++i) {
-    const std::int64_t from = (std::int64_t(blockIdx.y) * g.chunks + i) * halves_of_chunk(Pairs);
+    const std::int64_t from = (std::int64_t(blockIdx.y) * g.chunks + i) * values_of_chunk(Pairs);
     s.weights_are_there->load(s.weights + i * places.bytes_of_weights, g.weights + from, places.bytes_of_weights);
   }
 }
