@@ -14,8 +14,8 @@
 #include "framework/error.h"
 #include "framework/ranks/pack.h"
 #include "framework/ranks/rank_lines.h"
+#include "framework/ranks/rank_monitor.h"
 #include "framework/ranks/rank_texts.h"
-#include "framework/ranks/rank_watch.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -97,7 +97,7 @@ class NcclRanks final : public Communicator {
  public:
   explicit NcclRanks(const Launch& launch) : NcclRanks(launch, connect_ranks(launch, seconds_to_connect)) {}
   ~NcclRanks() override {
-    watch_.leave();  // first: the others then do not treat NCCL's errors as a failure
+    monitor_.leave();  // first: the others then do not treat NCCL's errors as a failure
     // Aborts pending collectives: their results are not needed.
     if (comm_ != nullptr) static_cast<void>(nccl().abort(comm_));
     for (void* block : blocks_) static_cast<void>(nccl().release(block));
@@ -123,7 +123,7 @@ class NcclRanks final : public Communicator {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     check(cudaStreamCreateWithPriority(side_.put(), cudaStreamNonBlocking, greatest));
-    watch_.also_ask([comm = comm_] { return what_is_wrong(comm); });
+    monitor_.add_check([comm = comm_] { return what_is_wrong(comm); });
   }
 
   void all_reduce(Stream& stream, float* values, std::int64_t count) override {
@@ -157,7 +157,7 @@ class NcclRanks final : public Communicator {
   // that fails must not wait for the others here.
   std::shared_ptr<void> allocate(Stream& stream, std::int64_t count) override {
     const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
-    watch_.watch_waits([wait = host_wait_of(stream)] { return wait->seconds(); }, longest_wait_);
+    monitor_.monitor_waits([wait = host_wait_of(stream)] { return wait->seconds(); }, longest_wait_);
     make_current(stream.device().index);
     void* block = nullptr;
     if (nccl().allocate == nullptr || nccl().allocate(&block, bytes) != nccl_success) return stream.allocate(bytes);
@@ -179,9 +179,9 @@ class NcclRanks final : public Communicator {
     return last_.gather(text, seconds, {});
   }
 
-  void abort(int code) override { watch_.end_all(code); }
+  void abort(int code) override { monitor_.end_all(code); }
   void while_waiting(WhileWaiting listener) override { listener_ = std::move(listener); }
-  void when_lost(WhenLost listener) override { watch_.when_lost(std::move(listener)); }
+  void when_lost(WhenLost listener) override { monitor_.when_lost(std::move(listener)); }
 
  private:
   NcclRanks(const Launch& launch, RankLines lines)
@@ -189,7 +189,7 @@ class NcclRanks final : public Communicator {
         size_(launch.size),
         texts_(rank_, std::move(lines.texts)),
         last_(rank_, std::move(lines.last)),
-        watch_(rank_, std::move(lines.life), seconds_of_silence) {}
+        monitor_(rank_, std::move(lines.life), seconds_of_silence) {}
 
   static std::size_t unsigned_of(std::int64_t count) { return static_cast<std::size_t>(count); }
   static cudaStream_t native(Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
@@ -264,7 +264,7 @@ class NcclRanks final : public Communicator {
   std::vector<void*> blocks_;
   WhileWaiting listener_;
   RankTexts texts_, last_;
-  RankWatch watch_;
+  RankMonitor monitor_;
 };
 
 }  // namespace

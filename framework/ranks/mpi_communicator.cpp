@@ -8,7 +8,7 @@
 #include "framework/error.h"
 #include "framework/ranks/communicator.h"
 #include "framework/ranks/join_limit.h"
-#include "framework/ranks/rank_watch.h"
+#include "framework/ranks/rank_monitor.h"
 #include "framework/ranks/tcp_rendezvous.h"
 
 namespace twiddle {
@@ -58,7 +58,7 @@ class MpiRanks final : public Communicator {
     MPI_Comm_size(all_, &size_);
   }
   ~MpiRanks() override {
-    watch_.reset();
+    monitor_.reset();
     MPI_Comm_free(&all_);
     MPI_Comm_free(&last_);
     MPI_Finalize();
@@ -66,9 +66,10 @@ class MpiRanks final : public Communicator {
   MpiRanks(const MpiRanks&) = delete;
   MpiRanks& operator=(const MpiRanks&) = delete;
 
-  void watch(const ReportText& warn) try {
+  void monitor(const ReportText& warn) try {
     if (size_ > 1)
-      watch_ = std::make_unique<RankWatch>(rank_, tcp_rendezvous(*this, seconds_to_connect).life, seconds_of_silence);
+      monitor_ =
+          std::make_unique<RankMonitor>(rank_, tcp_rendezvous(*this, seconds_to_connect).life, seconds_of_silence);
   } catch (const Error& error) {
     if (rank_ == 0 && warn)
       warn(join("no heartbeat monitoring: if a rank stops, the others wait for it; ranks cannot connect over TCP: ",
@@ -124,14 +125,14 @@ class MpiRanks final : public Communicator {
   }
 
   void abort(int code) override {
-    if (watch_) watch_->end_all(code);
+    if (monitor_) monitor_->end_all(code);
     MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
 
   void while_waiting(WhileWaiting listener) override { listener_ = std::move(listener); }
   void when_lost(WhenLost listener) override {
-    if (watch_) watch_->when_lost(std::move(listener));
+    if (monitor_) monitor_->when_lost(std::move(listener));
   }
 
  private:
@@ -202,7 +203,7 @@ class MpiRanks final : public Communicator {
   MPI_Comm all_{}, last_{};
   int rank_ = 0, size_ = 1;
   WhileWaiting listener_;
-  std::unique_ptr<RankWatch> watch_;  // null: nobody watches
+  std::unique_ptr<RankMonitor> monitor_;  // null: ranks are not monitored
 };
 
 }  // namespace
@@ -219,7 +220,7 @@ std::unique_ptr<Communicator> make_mpi_ranks(const ReportText& warn, const Repor
   };
   std::unique_ptr<MpiRanks> ranks;
   limited([&] { ranks = std::make_unique<MpiRanks>(); });
-  limited([&] { ranks->watch(warn); });
+  limited([&] { ranks->monitor(warn); });
   return ranks;
 }
 
