@@ -26,7 +26,7 @@ void keep_limits(RunState& state, Trainer::Options& options) {
 
 }  // namespace
 
-void take_up(RunState& state, const Config& config, Trainer::Options& options) {
+void resume(RunState& state, const Config& config, Trainer::Options& options) {
   keep_limits(state, options);
   // Checkpoints of older programs count batches alone.
   if (state.position < 0) state.position = state.batch * config.train.batch_size;

@@ -5,6 +5,6 @@ namespace twiddle {
 
 // Adapts the state in a checkpoint to the run that resumes from it. Limits of the original run also apply to the
 // resumed run. Throws an Error of kind config if the current config cannot continue that run.
-void take_up(RunState& state, const Config& config, Trainer::Options& options);
+void resume(RunState& state, const Config& config, Trainer::Options& options);
 
 }  // namespace twiddle

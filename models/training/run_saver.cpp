@@ -14,7 +14,7 @@ RunSaver::RunSaver(const std::string& run_folder, const Config::Train& train, co
   store_->prove_writable(bytes, train.checkpoint_every > 0 ? train.keep : train.epochs);
 }
 
-void RunSaver::goes_on_from(const std::string& checkpoint) {
+void RunSaver::resume(const std::string& checkpoint) {
   last_checkpoint_ = checkpoint;
   saved_ = true;
 }

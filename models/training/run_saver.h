@@ -24,7 +24,7 @@ class RunSaver {
   void agree(Communicator& ranks) { saves_ = any(ranks, writes()); }
 
   // For a run resumed from a checkpoint: its state is saved there already.
-  void goes_on_from(const std::string& checkpoint);
+  void resume(const std::string& checkpoint);
   void changed() { saved_ = false; }  // a step, or a validation, is not saved yet
   bool has_to_save() const { return saves_ && !saved_; }
   bool writes() const { return store_ != nullptr; }

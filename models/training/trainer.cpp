@@ -27,10 +27,10 @@ std::vector<Metric> Trainer::metrics() const {
   return impl_->metrics;
 }
 const Metric& Trainer::watched() const {
-  return impl_->watch.metric();
+  return impl_->early_stopping.metric();
 }
 bool Trainer::stopped_early() const {
-  return impl_->state.epoch < impl_->config.train.epochs && impl_->watch.stops(impl_->state);
+  return impl_->state.epoch < impl_->config.train.epochs && impl_->early_stopping.stops(impl_->state);
 }
 TargetKind Trainer::target() const {
   return impl_->loss_function.target();

@@ -13,6 +13,7 @@
 #include "models/checkpoints/weights.h"
 #include "models/memory_plan.h"
 #include "models/training/divergence.h"
+#include "models/training/early_stopping.h"
 #include "models/training/epoch_span.h"
 #include "models/training/resume.h"
 #include "models/training/run_saver.h"
@@ -20,7 +21,6 @@
 #include "models/training/shared_plans.h"
 #include "models/training/step_reporter.h"
 #include "models/training/trainer.h"
-#include "models/training/watch.h"
 
 namespace twiddle {
 
@@ -38,7 +38,7 @@ struct Trainer::Impl {
   MemoryPlan plan;
   TrainingData data;
   const std::vector<Metric> metrics = metrics_of(loss_function.target());
-  const Watch watch{metrics, config.train};
+  const EarlyStopping early_stopping{metrics, config.train};
   RunSaver saver;
   StepReporter reporter;
   std::unique_ptr<WeightAverage> average;  // null: none is kept
@@ -78,15 +78,15 @@ struct Trainer::Impl {
     map_classes(classes);
     if (!options.resume.empty()) {
       state = restore_checkpoint(options.resume, ctx, net, optimizer, average.get());
-      take_up(state, config, options);
+      resume(state, config, options);
       ctx.random.restore(config.seed, ctx.random.position());
-      saver.goes_on_from(options.resume);
+      saver.resume(options.resume);
     }
     train_step.emplace(ctx, net, loss_function, optimizer,
                        step_options(config, average.get(), options.capture, *ranks));
     if (average) average->count_from(state.step);
     warnings = data.data().warnings;
-    const std::string of_best = watch.take_up(state, data.val() ? fingerprint(data.val()->dataset()) : "");
+    const std::string of_best = early_stopping.resume(state, data.val() ? fingerprint(data.val()->dataset()) : "");
     if (!of_best.empty()) warnings.push_back(of_best);
     state.limit_batches = options.limit_batches;
     state.overfit_batch = options.overfit_batch ? 1 : 0;
@@ -340,7 +340,7 @@ struct Trainer::Impl {
     ++state.epoch;
     state.batch = state.position = state.images = 0;
     set_sums(0, 0);
-    if (report.has_validation) report.best = watch.take(report.epoch, report.val, state);
+    if (report.has_validation) report.best = early_stopping.take(report.epoch, report.val, state);
     if (report.best) {
       const AveragedWeights averaged(average.get());
       saver.save_best(ctx, net, state, classes());
@@ -381,7 +381,7 @@ struct Trainer::Impl {
     return false;
   }
 
-  bool is_over() const { return state.epoch >= config.train.epochs || watch.stops(state); }
+  bool is_over() const { return state.epoch >= config.train.epochs || early_stopping.stops(state); }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
     reporter.forget();  // a run that failed may have left one, and its listeners may be destroyed

@@ -172,7 +172,7 @@ TEST(Resume, ReadsCheckpointsOfOlderVersions) {
   RunState state;
   state.position = -1, state.batch = 2, state.random_seed = 3;
   Trainer::Options options;
-  take_up(state, small_experiment().config, options);
+  resume(state, small_experiment().config, options);
   EXPECT_EQ(state.position, 40);
 }
 

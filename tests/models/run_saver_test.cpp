@@ -24,7 +24,7 @@ TEST(RunSaver, SavesOnlyIfChanged) {
 
 TEST(RunSaver, HasNothingToSaveAfterResume) {
   RunSaver saver(fresh_path("run_saver_resumed"), {}, {});
-  saver.goes_on_from("there/step-00000003");
+  saver.resume("there/step-00000003");
   EXPECT_FALSE(saver.has_to_save());
   EXPECT_EQ(saver.last_checkpoint(), "there/step-00000003");
 }

@@ -1,4 +1,4 @@
-#include "models/training/watch.h"
+#include "models/training/early_stopping.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,10 +19,10 @@ const Metric& find_metric(const std::vector<Metric>& metrics, const std::string&
 
 }  // namespace
 
-Watch::Watch(const std::vector<Metric>& metrics, const Config::Train& train)
+EarlyStopping::EarlyStopping(const std::vector<Metric>& metrics, const Config::Train& train)
     : metric_(find_metric(metrics, train.watch)), patience_(train.patience), min_delta_(train.min_delta) {}
 
-std::string Watch::take_up(RunState& state, const std::string& validation_set) const {
+std::string EarlyStopping::resume(RunState& state, const std::string& validation_set) const {
   const auto changes = [](std::string& known, const std::string& now) {
     const bool differs = !known.empty() && !now.empty() && known != now;
     if (!now.empty()) known = now;
@@ -37,7 +37,7 @@ std::string Watch::take_up(RunState& state, const std::string& validation_set) c
               ", is not comparable and is discarded");
 }
 
-bool Watch::take(std::int64_t epoch, const Scores& scores, RunState& state) const {
+bool EarlyStopping::take(std::int64_t epoch, const Scores& scores, RunState& state) const {
   const double score = metric_.of(scores);
   if (!std::isfinite(score)) return false;
   const double bar = state.improved_score + (metric_.larger_is_better ? min_delta_ : -min_delta_);
@@ -51,7 +51,7 @@ bool Watch::take(std::int64_t epoch, const Scores& scores, RunState& state) cons
   return true;
 }
 
-bool Watch::stops(const RunState& state) const {
+bool EarlyStopping::stops(const RunState& state) const {
   return patience_ > 0 && state.improved_epoch > 0 && state.epoch - state.improved_epoch >= patience_;
 }
 

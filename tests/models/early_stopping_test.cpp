@@ -1,4 +1,4 @@
-#include "models/training/watch.h"
+#include "models/training/early_stopping.h"
 
 #include <cmath>
 
@@ -13,14 +13,14 @@ namespace {
 std::int64_t stops_after(const std::string& metric, double min_delta, const std::vector<double>& scores) {
   Config::Train train;
   train.watch = metric, train.patience = 2, train.min_delta = min_delta;
-  const Watch watch(every_metric(), train);
+  const EarlyStopping early_stopping(every_metric(), train);
   RunState state;
-  watch.take_up(state);
+  early_stopping.resume(state);
   for (const double score : scores) {
     Scores measured;
-    measured.*watch.metric().score = score;
-    watch.take(++state.epoch, measured, state);
-    if (watch.stops(state)) return state.epoch;
+    measured.*early_stopping.metric().score = score;
+    early_stopping.take(++state.epoch, measured, state);
+    if (early_stopping.stops(state)) return state.epoch;
   }
   return 0;
 }
@@ -47,38 +47,38 @@ std::vector<Override> without_progress() {
 
 }  // namespace
 
-TEST(Watch, StopsWithoutImprovement) {
+TEST(EarlyStopping, StopsWithoutImprovement) {
   EXPECT_EQ(stops_after("top1", 0, {0.1, 0.2, 0.2, 0.15, 0.3}), 4);
   EXPECT_EQ(stops_after("top1", 0, {0.1, 0.1, 0.2, 0.2, 0.3}), 0);
   EXPECT_EQ(stops_after("loss", 0, {2, 1, 1.5, 1.2}), 4);
   EXPECT_EQ(stops_after("top1", 0, {NAN, 0.1, NAN, 0.2}), 0) << "before the first score there is nothing to better";
 }
 
-TEST(Watch, DiscardsBestOfAnotherValidationSet) {
-  const Watch watch(every_metric(), {});
+TEST(EarlyStopping, DiscardsBestOfAnotherValidationSet) {
+  const EarlyStopping early_stopping(every_metric(), {});
   RunState state;
   state.best_epoch = state.improved_epoch = 3;
-  EXPECT_EQ(watch.take_up(state, "12 images, a1b2"), "");
-  EXPECT_EQ(watch.take_up(state), "");
+  EXPECT_EQ(early_stopping.resume(state, "12 images, a1b2"), "");
+  EXPECT_EQ(early_stopping.resume(state), "");
   EXPECT_EQ(state.best_epoch, 3);
-  EXPECT_NE(watch.take_up(state, "12 images, c3d4"), "");
+  EXPECT_NE(early_stopping.resume(state, "12 images, c3d4"), "");
   EXPECT_EQ(state.best_epoch, 0);
   EXPECT_EQ(state.improved_epoch, 0);
 }
 
 // Each epoch improves on the previous one by less than min_delta.
-TEST(Watch, IgnoresImprovementBelowMinDelta) {
+TEST(EarlyStopping, IgnoresImprovementBelowMinDelta) {
   EXPECT_EQ(stops_after("top1", 0.1, {0.1, 0.15, 0.19, 0.5}), 3);
   EXPECT_EQ(stops_after("loss", 0.1, {1, 0.95, 0.85, 0.8, 0.7}), 0);
 }
 
-TEST(Watch, BestEpochIgnoresMinDelta) {
+TEST(EarlyStopping, BestEpochIgnoresMinDelta) {
   Config::Train train;
   train.min_delta = 0.5;
-  const Watch by_top1(every_metric(), train);
+  const EarlyStopping by_top1(every_metric(), train);
   EXPECT_EQ(std::string(by_top1.metric().name), "top1") << "auto";
   RunState state;
-  by_top1.take_up(state);
+  by_top1.resume(state);
   Scores scores;
   scores.top1 = 0.1;
   EXPECT_TRUE(by_top1.take(1, scores, state));
@@ -88,13 +88,13 @@ TEST(Watch, BestEpochIgnoresMinDelta) {
   EXPECT_EQ(state.best_epoch, 2);
   EXPECT_EQ(state.improved_epoch, 1);
   train.watch = "loss";
-  const Watch by_loss(every_metric(), train);
-  by_loss.take_up(state);
+  const EarlyStopping by_loss(every_metric(), train);
+  by_loss.resume(state);
   scores.loss = 3;
   EXPECT_TRUE(by_loss.take(4, scores, state)) << "a fraction of images is not a loss";
 }
 
-TEST(Watch, StopsRunAndItsResume) {
+TEST(EarlyStopping, StopsRunAndItsResume) {
   const std::string folder = new_folder("early_stop");
   std::atomic<bool> stop = false;
   Epochs epochs;
@@ -121,7 +121,7 @@ TEST(Watch, StopsRunAndItsResume) {
   EXPECT_EQ(fourth.state().epoch, 5);
 }
 
-TEST(Watch, CanBeRemovedByOverride) {
+TEST(EarlyStopping, CanBeRemovedByOverride) {
   const std::string text = smallest_config +
                            "train: {early_stop: {patience: 3}, ema: {decay: 0.9}, freeze: fc1.bias, "
                            "learning_rates: {fc1: 2}}\n";
@@ -136,7 +136,7 @@ TEST(Watch, CanBeRemovedByOverride) {
   EXPECT_TRUE(train.freeze.empty() && train.learning_rates.empty());
 }
 
-TEST(Watch, ReportsInvalidConfig) {
+TEST(EarlyStopping, ReportsInvalidConfig) {
   const std::string data = "data: {train: {format: synthetic}, val: {format: synthetic}}\n";
   EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {watch: tpo1}\n"), "'tpo1'"));
   EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {watch: psnr}\n"), "auto, loss, top1, top5"));
