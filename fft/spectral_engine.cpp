@@ -68,7 +68,7 @@ std::shared_ptr<const ConvPlan> SpectralEngine::make_plan(const ConvProblem& pro
   ConvPlan::Facts facts{backend_->engine, describe(parts)};
   facts.scratch_bytes = scratch_bytes(problem, pass, parts, images);
   facts.kept_bytes = std::min(buffers_->budget(), whole.a_bytes + whole.b_bytes);
-  facts.masks = parts.transform->masks_and_sums();
+  facts.fuses_epilogue_backward = parts.transform->masks_and_sums();
   facts.shares = join(backend_->engine, " ", to_string(parts.grid), " ", parts.transform->name(), ", ",
                       static_cast<int>(parts.transform->storage()));
   return std::make_shared<SpectralPlan>(std::move(facts), backend_, buffers_, problem, pass, parts, images);

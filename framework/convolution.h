@@ -62,13 +62,13 @@ struct ConvOperands {
 class ConvPlan {
  public:
   struct Facts {
-    std::string engine;             // "fbfft"
-    std::string name = {};          // among the engine's plans: "32x32, tiles_3m"; empty: the engine's only plan
-    std::size_t scratch_bytes = 0;  // taken from the pool while it runs
-    std::size_t kept_bytes = 0;     // cached for a later pass; freed if the memory is needed
-    bool deterministic = true;      // equal inputs give bitwise identical results
-    bool masks = false;             // it also does the epilogue's backward pass: see ConvOperands
-    bool exact = false;             // sums in double: the fallback if no other plan works; not benchmarked
+    std::string engine;                    // "fbfft"
+    std::string name = {};                 // among the engine's plans: "32x32, tiles_3m"; empty: the engine's only plan
+    std::size_t scratch_bytes = 0;         // taken from the pool while it runs
+    std::size_t kept_bytes = 0;            // cached for a later pass; freed if the memory is needed
+    bool deterministic = true;             // equal inputs give bitwise identical results
+    bool fuses_epilogue_backward = false;  // it also does the epilogue's backward pass: see ConvOperands
+    bool exact = false;                    // sums in double: the fallback if no other plan works; not benchmarked
     // The plan calls a vendor library. A NaN must stay in its image, filter and channel: unit tests show this for all
     // other plans; a vendor's plan is checked on the problem before its first use.
     bool vendor = false;

@@ -24,7 +24,7 @@ SpectralEngine plain_engine(const FrequencyGrid& grid, std::size_t limit = plent
 // each pass whose plan reports that it fuses the mask.
 void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProblem& problem) {
   SCOPED_TRACE(join(engine.name(), ", ", to_string(problem)));
-  ASSERT_TRUE(first_plan(engine, problem, ConvPass::backward_weight)->facts().masks);
+  ASSERT_TRUE(first_plan(engine, problem, ConvPass::backward_weight)->facts().fuses_epilogue_backward);
   Stream& stream = *ctx.stream;
   const Tensor grad_y = random_operands(stream, problem, ConvPass::backward_input).y;
   const Tensor mask = Tensor::from(stream, problem.output_shape(), [&] {
@@ -41,7 +41,7 @@ void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProble
   }
   for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight}) {
     const ConvPlans plans = engine.plans(problem, pass, 1);
-    if (plans.empty() || !plans.front()->facts().masks) continue;
+    if (plans.empty() || !plans.front()->facts().fuses_epilogue_backward) continue;
     ConvOperands operands = random_operands(stream, problem, pass);
     operands.y = grad_y, operands.mask = mask;
     if (pass == ConvPass::backward_weight) operands.bias = Tensor::filled(stream, {problem.filters}, not_a_number);
@@ -93,7 +93,7 @@ TEST_P(EveryDevice, FusedBackwardOfBiasAndReluIsCorrect) {
     for (const ConvProblem& problem : conv_problems({"5x4x9x8 * 6x2x3x3 pad 1 groups 2", "3x3x13x13 * 5x3x3x3 pad 1",
                                                      "2x3x24x30 * 4x3x3x3", "3x3x31x31 * 4x3x5x5 stride 2"}))
       if (const ConvPlans plans = engine->plans(problem, ConvPass::backward_weight, 1);
-          !plans.empty() && plans.front()->facts().masks)
+          !plans.empty() && plans.front()->facts().fuses_epilogue_backward)
         expect_epilogue_backward(ctx, *engine, problem);
 }
 

@@ -163,7 +163,7 @@ TEST_F(StoredPairs, ApplyMaskInBackwardPass) {
       }
       operands.mask = Tensor::from(stream(), problem.output_shape(), mask);
       const auto plan = plans(problem, pass).front();
-      ASSERT_TRUE(plan->facts().masks);
+      ASSERT_TRUE(plan->facts().fuses_epilogue_backward);
       plan->run(*ctx, operands);
       operands.mask = Tensor();
       operands.y = Tensor::from(stream(), problem.output_shape(), passed);

@@ -167,7 +167,7 @@ TEST_F(AutotunerTest, SelectsFastestGridThenFastestProduct) {
 TEST_F(AutotunerTest, CountsEpilogueTime) {
   clock->without_plan_ms = 10;
   FakePlan masking = on_grid("8x8", 30);  // 30 ms for all three passes, which share
-  masking.masks = true;
+  masking.fuses_epilogue_backward = true;
   const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"plain", one(8)},
                                                                    {"masking", {.plans = {masking}}}};
   EXPECT_EQ(winner(tune(both)), "plain") << "24 ms, and nothing follows";
@@ -176,7 +176,7 @@ TEST_F(AutotunerTest, CountsEpilogueTime) {
   EXPECT_EQ(winner(result), "masking:8x8") << "34 ms with bias and ReLU";
   EXPECT_NE(result.passes[0].reason.find("all three 30.00, the best separately 34.00"), std::string::npos)
       << result.passes[0].reason;
-  masking.masks = false;
+  masking.fuses_epilogue_backward = false;
   EXPECT_EQ(winner(tune({{"plain", one(8)}, {"sharing", {.plans = {masking}}}})), "plain") << "34 ms instead of 40";
 }
 
@@ -184,7 +184,7 @@ TEST_F(AutotunerTest, CountsEpilogueTime) {
 TEST_F(AutotunerTest, PrefersFusedEpilogueIfFasterTogether) {
   clock->without_plan_ms = 10;
   FakePlan masking{.milliseconds = 12};
-  masking.masks = true;
+  masking.fuses_epilogue_backward = true;
   const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"plain", one(8)},
                                                                    {"masking", {.plans = {masking}}}};
   EXPECT_EQ(winner(tune(both), ConvPass::backward_weight), "plain") << "nothing follows";

@@ -25,7 +25,7 @@ TEST_P(EveryDevice, DepthwiseMatchesReferenceOnRandomProblems) {
     const ConvProblem problem = random_depthwise_problem(number, 11, 2, 1);
     for (const ConvPass pass : every_pass) {
       const auto plan = first_plan(*engine, problem, pass);
-      expect_depthwise_pass(ctx, problem, pass, number % 2 == 0 && plan->facts().masks,
+      expect_depthwise_pass(ctx, problem, pass, number % 2 == 0 && plan->facts().fuses_epilogue_backward,
                             [&](ConvOperands& operands) { plan->run(ctx, operands); });
       ++runs;
     }
@@ -44,7 +44,7 @@ TEST_P(EveryDevice, DepthwiseMatchesReferenceOnRows) {
     for (const ConvPass pass : every_pass)
       for (const bool masked : {false, true}) {
         const auto plan = first_plan(*engine, problem, pass);
-        expect_depthwise_pass(ctx, problem, pass, masked && plan->facts().masks,
+        expect_depthwise_pass(ctx, problem, pass, masked && plan->facts().fuses_epilogue_backward,
                               [&](ConvOperands& operands) { plan->run(ctx, operands); });
       }
 }
@@ -56,7 +56,7 @@ TEST_P(EveryDevice, DepthwiseMatchesReferenceOnSmallPlanes) {
     for (const ConvPass pass : every_pass) {
       const auto plan = first_plan(*engine, problem, pass);
       for (const bool masked : {false, true})
-        expect_depthwise_pass(ctx, problem, pass, masked && plan->facts().masks,
+        expect_depthwise_pass(ctx, problem, pass, masked && plan->facts().fuses_epilogue_backward,
                               [&](ConvOperands& operands) { plan->run(ctx, operands); });
       EXPECT_FALSE(PassTrial(ctx, problem, pass).spreads_nan(*plan)) << to_string(problem);
     }

@@ -82,14 +82,15 @@ class FakeEngine final : public ConvEngine {
     ConvPlans made;
     for (std::size_t i = 0; i < traits_.plans.size() && made.size() < most; ++i) {
       const FakePlan& plan = traits_.plans[i];
-      made.push_back(std::make_shared<PlanOfFake>(ConvPlan::Facts{.engine = name_,
-                                                                  .name = plan.name,
-                                                                  .scratch_bytes = plan.scratch,
-                                                                  .deterministic = plan.deterministic,
-                                                                  .masks = plan.masks,
-                                                                  .vendor = plan.spreads,
-                                                                  .shares = plan.shares},
-                                                  plan, problem, pass, clock_, met_[i], runs_));
+      made.push_back(
+          std::make_shared<PlanOfFake>(ConvPlan::Facts{.engine = name_,
+                                                       .name = plan.name,
+                                                       .scratch_bytes = plan.scratch,
+                                                       .deterministic = plan.deterministic,
+                                                       .fuses_epilogue_backward = plan.fuses_epilogue_backward,
+                                                       .vendor = plan.spreads,
+                                                       .shares = plan.shares},
+                                       plan, problem, pass, clock_, met_[i], runs_));
     }
     return made;
   }

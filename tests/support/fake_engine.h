@@ -46,7 +46,7 @@ struct FakePlan {
   float error = 0;                       // relative
   std::size_t scratch = 0;
   bool deterministic = true;
-  bool masks = false;
+  bool fuses_epilogue_backward = false;
   bool throws = false;         // when it runs
   bool out_of_memory = false;  // throws OutOfMemory when it runs
   std::optional<ConvPass> throws_in = {};

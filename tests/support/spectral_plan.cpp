@@ -21,7 +21,7 @@ std::shared_ptr<const ConvPlan> spectral_plan(const std::shared_ptr<const Spectr
   const int images = images_within(buffers->budget(), problem, pass, parts);
   require(images > 0, "not one image fits");
   ConvPlan::Facts facts{.engine = backend->engine, .name = to_string(grid) + ", " + product};
-  facts.masks = parts.transform->masks_and_sums();
+  facts.fuses_epilogue_backward = parts.transform->masks_and_sums();
   return std::make_shared<SpectralPlan>(std::move(facts), backend, buffers, problem, pass, parts, images);
 }
 

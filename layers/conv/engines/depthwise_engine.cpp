@@ -20,7 +20,7 @@ bool can_sum_by_taps(const ConvProblem& problem) {
 std::shared_ptr<const ConvPlan> plan_on_cpu(const ConvProblem& problem, ConvPass pass) {
   return plan_of({.engine = "depthwise",
                   .scratch_bytes = depthwise_scratch_on_cpu(problem, pass),
-                  .masks = pass != ConvPass::forward},
+                  .fuses_epilogue_backward = pass != ConvPass::forward},
                  [problem, pass](Context& ctx, ConvOperands& operands) {
                    depthwise_on_cpu(*ctx.stream, problem, pass, operands);
                  });
@@ -29,8 +29,8 @@ std::shared_ptr<const ConvPlan> plan_on_cpu(const ConvProblem& problem, ConvPass
 std::shared_ptr<const ConvPlan> plan_on_gpu(const ConvProblem& problem, ConvPass pass) {
   return plan_of({.engine = "depthwise",
                   .scratch_bytes = depthwise_scratch_on_gpu(problem, pass),
-                  .masks = pass == ConvPass::backward_input ||
-                           (pass == ConvPass::backward_weight && depthwise_sums_bias_on_gpu(problem))},
+                  .fuses_epilogue_backward = pass == ConvPass::backward_input || (pass == ConvPass::backward_weight &&
+                                                                                  depthwise_sums_bias_on_gpu(problem))},
                  [problem, pass](Context& ctx, ConvOperands& operands) {
                    depthwise_on_gpu(*ctx.stream, problem, pass, operands);
                  });

@@ -54,7 +54,8 @@ void relu_in_place(Stream& stream, Tensor& y) {
 }
 
 bool plans_do_epilogue_backward(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu) {
-  return of_weight != nullptr && of_weight->facts().masks && (of_input == nullptr || !relu || of_input->facts().masks);
+  return of_weight != nullptr && of_weight->facts().fuses_epilogue_backward &&
+         (of_input == nullptr || !relu || of_input->facts().fuses_epilogue_backward);
 }
 
 Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y) {

@@ -15,7 +15,7 @@ std::shared_ptr<const ConvPlan> gathering_plan(const Device& device, const ConvP
   return plan_of({.engine = "implicit_gemm",
                   .name = cores == TensorCores::wgmma ? "wgmma" : "mma",
                   .scratch_bytes = implicit_gemm_scratch(device, problem, pass),
-                  .masks = pass == ConvPass::backward_weight},
+                  .fuses_epilogue_backward = pass == ConvPass::backward_weight},
                  [problem, pass, cores](Context& ctx, ConvOperands& operands) {
                    run_implicit_gemm(*ctx.stream, cores, problem, pass, operands);
                  });

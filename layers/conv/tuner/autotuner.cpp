@@ -66,9 +66,10 @@ void choose_winner(AutotunerResult::Pass& here) {
 }
 
 // Null: none of them.
-const Candidate* fastest_that_masks(const std::vector<Candidate>& candidates) {
-  const auto found = std::find_if(candidates.begin(), candidates.end(),
-                                  [](const Candidate& each) { return is_in(each) && each.facts.masks; });
+const Candidate* fastest_fused(const std::vector<Candidate>& candidates) {
+  const auto found = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& each) {
+    return is_in(each) && each.facts.fuses_epilogue_backward;
+  });
   return found == candidates.end() ? nullptr : &*found;
 }
 
@@ -300,7 +301,7 @@ void Autotuner::weigh_epilogue_backward(AutotunerResult& result) const {
     winners[index_of(pass)] = here.winner;
     by_winners += here.milliseconds;
     const bool any_plan_does = pass == ConvPass::backward_input && !problem_.relu;  // the other pass does the bias
-    const Candidate* const candidate = any_plan_does ? nullptr : fastest_that_masks(here.candidates);
+    const Candidate* const candidate = any_plan_does ? nullptr : fastest_fused(here.candidates);
     if (!any_plan_does && candidate == nullptr) return;
     doing_it[index_of(pass)] = candidate;
     by_doing_it += any_plan_does ? here.milliseconds : candidate->milliseconds;

@@ -39,14 +39,14 @@ PassTrial::PassTrial(Context& ctx, const ConvProblem& problem, ConvPass pass)
       check_(*ctx.stream, problem, pass, operands_, samples) {}
 
 ConvOperands& PassTrial::with_epilogue(const ConvPlan& plan) {
-  const bool masks = plan.facts().masks, forward = pass_ == ConvPass::forward;
-  std::optional<ConvOperands>& operands = masks ? masked_ : unmasked_;
+  const bool fused = plan.facts().fuses_epilogue_backward, forward = pass_ == ConvPass::forward;
+  std::optional<ConvOperands>& operands = fused ? masked_ : unmasked_;
   if (operands) return *operands;
   operands = operands_;
   operands->relu = forward && problem_.relu;
-  if (problem_.bias && (forward || (masks && pass_ == ConvPass::backward_weight)))
+  if (problem_.bias && (forward || (fused && pass_ == ConvPass::backward_weight)))
     operands->bias = zeros(*ctx_.stream, problem_);
-  if (problem_.relu && masks && !forward) operands->mask = random_output(*ctx_.stream, problem_);
+  if (problem_.relu && fused && !forward) operands->mask = random_output(*ctx_.stream, problem_);
   return *operands;
 }
 
