@@ -5,9 +5,9 @@
 
 namespace twiddle::complex_pairs {
 
-// Which tiles a product has.
+// Sets the tiles of a product.
 template <class Tile>
-void cut(const FrequencyGemm& gemm, PairArguments& arguments) {
+void set_tiling(const FrequencyGemm& gemm, PairArguments& arguments) {
   const auto pieces = [](std::int64_t count, std::int64_t each) { return Divisor((count + each - 1) / each); };
   arguments.tiles_down = pieces(gemm.m, Tile::rows), arguments.tiles_across = pieces(gemm.n, Tile::columns);
   const std::int64_t tiles =

@@ -181,7 +181,7 @@ void launch(Stream& stream, const PairArguments& arguments) {
 
 template <int Fp16PerFloat>
 void multiply_by_mma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments) {
-  cut<Tile>(gemm, arguments);
+  set_tiling<Tile>(gemm, arguments);
   if (gemm.transpose_a)
     launch<true, false, Fp16PerFloat>(stream, arguments);
   else if (gemm.transpose_b)

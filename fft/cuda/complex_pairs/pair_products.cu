@@ -46,7 +46,7 @@ std::vector<Kernels> kernels_for(TensorCores cores) {
 }
 
 // The tiling of a product: its kernel, and the length and number of parts of k.
-struct Cut {
+struct Tiling {
   const TileKernel* kernel;
   std::int64_t part, parts;
 };
@@ -54,10 +54,10 @@ struct Cut {
 // Returns the tiling with the least time in consecutive steps. Each tile has extra steps for its start and end, twice
 // as many if k is split, as the sums are read again. Among equal times, it returns the tiling that fills tiles best.
 // fp32 sums longer than longest_part would lose accuracy.
-Cut cut(const FrequencyGemm& gemm, const std::vector<TileKernel>& kernels, std::int64_t tiles_at_a_time) {
+Tiling tiling_of(const FrequencyGemm& gemm, const std::vector<TileKernel>& kernels, std::int64_t tiles_at_a_time) {
   constexpr std::int64_t longest_part = 16384;
   const std::int64_t first = quotient_up(gemm.k, longest_part);
-  Cut best = {};
+  Tiling best = {};
   std::pair least{std::numeric_limits<double>::infinity(), std::int64_t(0)};
   for (const TileKernel& kernel : kernels) {
     const std::int64_t tiles_of_a_matrix = quotient_up(gemm.m, kernel.rows) * quotient_up(gemm.n, kernel.columns);
@@ -101,15 +101,15 @@ class PairsProduct final : public FrequencyProduct {
   }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    const std::int64_t parts = cut(gemm).parts;
+    const std::int64_t parts = tiling_of(gemm).parts;
     return balance_bytes(gemm) +
            (parts == 1 ? 0 : static_cast<std::size_t>(parts * numbers_of_c(gemm)) * sizeof(Complex));
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const int* const balance = is_balanced(gemm) ? complex_pairs::find_balance(*ctx.stream, gemm, a, scratch) : nullptr;
-    const complex_pairs::Cut cut = this->cut(gemm);
-    const bool whole = cut.parts == 1;
+    const complex_pairs::Tiling tiling = this->tiling_of(gemm);
+    const bool whole = tiling.parts == 1;
     auto* const results = whole ? static_cast<Complex*>(c)
                                 : reinterpret_cast<Complex*>(static_cast<char*>(scratch) + balance_bytes(gemm));
     const GroupedMatrix of_c = gemm.c();
@@ -124,20 +124,21 @@ class PairsProduct final : public FrequencyProduct {
         .m = static_cast<int>(gemm.m),
         .n = static_cast<int>(gemm.n),
         .k = static_cast<int>(gemm.k),
-        .part = static_cast<int>(cut.part),
+        .part = static_cast<int>(tiling.part),
         .groups = Divisor(gemm.groups),
-        .parts = Divisor(cut.parts),
+        .parts = Divisor(tiling.parts),
         .tiles_down = Divisor(1),
         .tiles_across = Divisor(1),
         .tiles = 0,
         .accumulate = gemm.accumulate && whole,
         .aligned =
             of_c.columns % 2 == 0 && reinterpret_cast<std::uintptr_t>(results) % sizeof(small_fft::ComplexPair) == 0};
-    cut.kernel->multiply(*ctx.stream, gemm, arguments);
+    tiling.kernel->multiply(*ctx.stream, gemm, arguments);
     if (whole) return;
     const std::int64_t count = numbers_of_c(gemm);
-    for_each_index(*ctx.stream, count,
-                   small_fft::SumParts<Complex>{results, static_cast<Complex*>(c), count, cut.parts, gemm.accumulate});
+    for_each_index(
+        *ctx.stream, count,
+        small_fft::SumParts<Complex>{results, static_cast<Complex*>(c), count, tiling.parts, gemm.accumulate});
   }
 
  private:
@@ -155,8 +156,8 @@ class PairsProduct final : public FrequencyProduct {
     return (complex_pairs::balance_bytes(gemm) + aligned - 1) / aligned * aligned;
   }
   static std::int64_t numbers_of_c(const FrequencyGemm& gemm) { return gemm.bins * gemm.groups * gemm.m * gemm.n; }
-  complex_pairs::Cut cut(const FrequencyGemm& gemm) const {
-    return complex_pairs::cut(gemm, kernels_.tiles, tiles_at_a_time_);
+  complex_pairs::Tiling tiling_of(const FrequencyGemm& gemm) const {
+    return complex_pairs::tiling_of(gemm, kernels_.tiles, tiles_at_a_time_);
   }
 
   complex_pairs::Kernels kernels_;

@@ -16,12 +16,12 @@ namespace {
 constexpr std::int64_t most_tiles_cut = 16;
 constexpr std::int64_t most_steps = std::int64_t(1) << 28;  // of all tiles that have the same rows
 
-struct Cut {
+struct Tiling {
   std::int64_t tiles_m, tiles, steps, part;
 
   std::int64_t most_parts() const { return part % steps == 0 ? 0 : (steps + part - 2) / part + 1; }  // of a tile
 };
-Cut cut(const PairProduct& p, const Device& device) {
+Tiling tiling_of(const PairProduct& p, const Device& device) {
   const std::int64_t tiles_m = quotient_up(p.m, rows_of_a), tiles = tiles_m * quotient_up(p.n, columns_of_few_rows);
   const std::int64_t steps = quotient_up(p.k, depth), longest = std::max(p.longest_sum / depth, std::int64_t(1));
   const std::int64_t rounds = quotient_up(quotient_up(tiles * steps, multiprocessors(device)), longest);
@@ -31,10 +31,10 @@ Cut cut(const PairProduct& p, const Device& device) {
 }
 
 struct Scratch {
-  Scratch(const PairProduct& p, const Cut& cut)
-      : scales(cut.tiles_m * cut.steps * sizeof(SplitPart<rows_of_a>)),
-        results(scales + cut.steps * depth * sizeof(float)),
-        bytes(results + cut.most_parts() * p.m * p.n * sizeof(float)) {}
+  Scratch(const PairProduct& p, const Tiling& tiling)
+      : scales(tiling.tiles_m * tiling.steps * sizeof(SplitPart<rows_of_a>)),
+        results(scales + tiling.steps * depth * sizeof(float)),
+        bytes(results + tiling.most_parts() * p.m * p.n * sizeof(float)) {}
   std::size_t scales, results, bytes;
 };
 
@@ -72,12 +72,12 @@ bool has_few_rows(const PairProduct& p) {
 }
 
 std::size_t scratch_of_few_rows(const Device& device, const PairProduct& p) {
-  return Scratch(p, cut(p, device)).bytes;
+  return Scratch(p, tiling_of(p, device)).bytes;
 }
 
 void multiply_few_rows(Stream& stream, const PairProduct& p, void* scratch) {
-  const Cut cut = pairs::cut(p, stream.device());
-  const Scratch places(p, cut);
+  const Tiling tiling = pairs::tiling_of(p, stream.device());
+  const Scratch places(p, tiling);
   auto* const bytes = static_cast<char*>(scratch);
   auto* const parts = reinterpret_cast<SplitPart<rows_of_a>*>(bytes);
   auto* const scales = reinterpret_cast<float*>(bytes + places.scales);
@@ -86,18 +86,18 @@ void multiply_few_rows(Stream& stream, const PairProduct& p, void* scratch) {
                           .b = factor(p.b, p.n, 0),
                           .m = p.m,
                           .k = static_cast<int>(p.k),
-                          .steps = static_cast<int>(cut.steps),
-                          .tiles_m = static_cast<int>(cut.tiles_m),
-                          .part = static_cast<int>(cut.part),
-                          .all_steps = static_cast<int>(cut.tiles * cut.steps),
+                          .steps = static_cast<int>(tiling.steps),
+                          .tiles_m = static_cast<int>(tiling.tiles_m),
+                          .part = static_cast<int>(tiling.part),
+                          .all_steps = static_cast<int>(tiling.tiles * tiling.steps),
                           .c = p.c.values,
                           .results = reinterpret_cast<float*>(bytes + places.results),
                           .bias = p.bias,
                           .relu = p.relu};
 
-  split_a<Order::of_registers>(stream, p, cut.steps, cut.tiles_m, parts, scales);
+  split_a<Order::of_registers>(stream, p, tiling.steps, tiling.tiles_m, parts, scales);
   multiply_few_rows_by_wgmma(stream, arguments, p.b_along_k);
-  if (cut.most_parts() == 0) return;
+  if (tiling.most_parts() == 0) return;
   const std::int64_t numbers = p.m * p.n;
   if (p.n % 4 == 0 && is_aligned<4>(p.c, 0))
     for_each_index(stream, numbers / 4, SumOfTiles<4>{arguments, numbers, Divisor(p.n)});

@@ -41,12 +41,12 @@ bool is_dense(const PairProduct& p) {
   return p.c.stride == across && p.c.period >= across && (p.batch == 1 || p.c_step == p.m * p.n);
 }
 
-struct Cut {
+struct Tiling {
   std::int64_t tiles_m, tiles_n, steps, part, parts;
   bool sums;     // whether the results of parts, or one that is added to C, are written by a last kernel
   bool split_b;  // before the product, too
 };
-Cut cut(const PairProduct& p, TensorCores cores, int multiprocessors) {
+Tiling tiling_of(const PairProduct& p, TensorCores cores, int multiprocessors) {
   const std::int64_t tiles_m = quotient_up(p.m, rows_of_a), tiles_n = quotient_up(p.n, columns);
   const std::int64_t tiles = tiles_m * tiles_n * p.batch, fewest = quotient_up(p.k, p.longest_sum);
   const std::int64_t enough =
@@ -71,11 +71,11 @@ Cut cut(const PairProduct& p, TensorCores cores, int multiprocessors) {
 
 // Offsets of a product's buffers in its scratch.
 struct Scratch {
-  Scratch(const PairProduct& p, const Cut& cut)
-      : b(p.batch * cut.tiles_m * cut.steps * sizeof(SplitPart<rows_of_a>)),
-        scales(b + (cut.split_b ? p.batch * cut.tiles_n * cut.steps * sizeof(SplitPart<rows_of_b>) : 0)),
-        results(scales + p.batch * cut.steps * depth * sizeof(float)),
-        bytes(results + (cut.sums ? cut.parts * p.batch * p.m * p.n * sizeof(float) : 0)) {}
+  Scratch(const PairProduct& p, const Tiling& tiling)
+      : b(p.batch * tiling.tiles_m * tiling.steps * sizeof(SplitPart<rows_of_a>)),
+        scales(b + (tiling.split_b ? p.batch * tiling.tiles_n * tiling.steps * sizeof(SplitPart<rows_of_b>) : 0)),
+        results(scales + p.batch * tiling.steps * depth * sizeof(float)),
+        bytes(results + (tiling.sums ? tiling.parts * p.batch * p.m * p.n * sizeof(float) : 0)) {}
   std::size_t b, scales, results, bytes;
 };
 
@@ -95,12 +95,12 @@ struct SumOfParts {
   }
 };
 
-void sum_parts(Stream& stream, const PairProduct& p, const Cut& cut, const float* results) {
+void sum_parts(Stream& stream, const PairProduct& p, const Tiling& tiling, const float* results) {
   const std::int64_t count = p.batch * p.m * p.n;
   for_each_index(stream, count,
                  SumOfParts{.parts = results,
                             .count = count,
-                            .of = cut.parts,
+                            .of = tiling.parts,
                             .add = p.add,
                             .bias = p.bias,
                             .matrix = Divisor(p.m * p.n),
@@ -110,19 +110,19 @@ void sum_parts(Stream& stream, const PairProduct& p, const Cut& cut, const float
                             .c = p.c.values});
 }
 
-Arguments arguments_of(const PairProduct& p, const Cut& cut, const SplitPart<rows_of_a>* parts,
+Arguments arguments_of(const PairProduct& p, const Tiling& tiling, const SplitPart<rows_of_a>* parts,
                        const SplitPart<rows_of_b>* parts_of_b, const float* scales, float* results) {
-  const bool whole = !cut.sums;
+  const bool whole = !tiling.sums;
   return {.a = parts,
           .split_b = parts_of_b,
           .scales = scales,
           .b = factor(p.b, p.n, p.b_step),
           .m = p.m,
           .k = static_cast<int>(p.k),
-          .part = static_cast<int>(cut.part),
-          .steps = static_cast<int>(cut.steps),
-          .tiles_m = static_cast<int>(cut.tiles_m),
-          .tiles_n = static_cast<int>(cut.tiles_n),
+          .part = static_cast<int>(tiling.part),
+          .steps = static_cast<int>(tiling.steps),
+          .tiles_m = static_cast<int>(tiling.tiles_m),
+          .tiles_n = static_cast<int>(tiling.tiles_n),
           .c = whole ? p.c.values : results,
           .c_stride = p.c.stride,
           .c_piece_stride = p.c.piece_stride,
@@ -152,7 +152,7 @@ std::vector<TensorCores> tensor_cores(const Device& device) {
 
 std::size_t scratch_of_pair_product(const Device& device, TensorCores cores, const PairProduct& product) {
   using namespace pairs;
-  const std::size_t bytes = Scratch(product, cut(product, cores, multiprocessors(device))).bytes;
+  const std::size_t bytes = Scratch(product, tiling_of(product, cores, multiprocessors(device))).bytes;
   if (cores != TensorCores::wgmma) return bytes;
   // Also at least the scratch of the general form, which runs if operands are not aligned for the others.
   if (has_few_rows(product)) return std::max(bytes, scratch_of_few_rows(device, product));
@@ -168,22 +168,22 @@ void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p, v
   require(is_dense(p) || !p.add, "a product is added to a matrix without gaps");
   if (cores == TensorCores::wgmma && has_few_rows(p)) return multiply_few_rows(stream, p, scratch);
   if (cores == TensorCores::wgmma && has_short_sums(p)) return multiply_short_sums(stream, p, scratch);
-  const Cut cut = pairs::cut(p, cores, multiprocessors(stream.device()));
-  const Scratch places(p, cut);
+  const Tiling tiling = pairs::tiling_of(p, cores, multiprocessors(stream.device()));
+  const Scratch places(p, tiling);
   auto* const bytes = static_cast<char*>(scratch);
   auto* const parts = reinterpret_cast<SplitPart<rows_of_a>*>(bytes);
-  auto* const parts_of_b = cut.split_b ? reinterpret_cast<SplitPart<rows_of_b>*>(bytes + places.b) : nullptr;
+  auto* const parts_of_b = tiling.split_b ? reinterpret_cast<SplitPart<rows_of_b>*>(bytes + places.b) : nullptr;
   auto* const scales = reinterpret_cast<float*>(bytes + places.scales);
   auto* const results = reinterpret_cast<float*>(bytes + places.results);
 
-  split_a<Order::plain>(stream, p, cut.steps, cut.tiles_m, parts, scales);
-  if (cut.split_b) split_b(stream, p, cut.steps, cut.tiles_n, scales, parts_of_b);
-  const dim3 grid(static_cast<unsigned>(cut.tiles_m * cut.tiles_n), static_cast<unsigned>(cut.parts),
+  split_a<Order::plain>(stream, p, tiling.steps, tiling.tiles_m, parts, scales);
+  if (tiling.split_b) split_b(stream, p, tiling.steps, tiling.tiles_n, scales, parts_of_b);
+  const dim3 grid(static_cast<unsigned>(tiling.tiles_m * tiling.tiles_n), static_cast<unsigned>(tiling.parts),
                   static_cast<unsigned>(p.batch));
   const auto multiply = cores == TensorCores::wgmma ? multiply_by_wgmma : multiply_by_mma;
-  multiply(stream, arguments_of(p, cut, parts, parts_of_b, scales, results), grid, p.b_along_k,
+  multiply(stream, arguments_of(p, tiling, parts, parts_of_b, scales, results), grid, p.b_along_k,
            is_aligned<4>(p.b, p.b_step));
-  if (cut.sums) sum_parts(stream, p, cut, results);
+  if (tiling.sums) sum_parts(stream, p, tiling, results);
 }
 
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& product) {

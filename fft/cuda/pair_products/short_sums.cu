@@ -20,17 +20,17 @@ PairProduct not_transposed(const PairProduct& p) {
   return turned;
 }
 
-struct Cut {
-  explicit Cut(const PairProduct& p)
+struct Tiling {
+  explicit Tiling(const PairProduct& p)
       : tiles_m(quotient_up(p.m, rows_of_a)), tiles_n(quotient_up(p.n, rows_of_b)), steps(p.k <= 2 * depth ? 2 : 4) {}
   std::int64_t tiles_m, tiles_n, steps;
 };
 
 struct Scratch {
-  explicit Scratch(const Cut& cut)
-      : b(cut.tiles_m * cut.steps * sizeof(SplitPart<rows_of_a>)),
-        scales(b + cut.tiles_n * cut.steps * sizeof(SplitPart<rows_of_b>)),
-        bytes(scales + cut.steps * depth * sizeof(float)) {}
+  explicit Scratch(const Tiling& tiling)
+      : b(tiling.tiles_m * tiling.steps * sizeof(SplitPart<rows_of_a>)),
+        scales(b + tiling.tiles_n * tiling.steps * sizeof(SplitPart<rows_of_b>)),
+        bytes(scales + tiling.steps * depth * sizeof(float)) {}
   std::size_t b, scales, bytes;
 };
 
@@ -45,31 +45,31 @@ bool has_short_sums(const PairProduct& p) {
 }
 
 std::size_t scratch_of_short_sums(const PairProduct& p) {
-  return Scratch(Cut(not_transposed(p))).bytes;
+  return Scratch(Tiling(not_transposed(p))).bytes;
 }
 
 void multiply_short_sums(Stream& stream, const PairProduct& product, void* scratch) {
   const PairProduct p = not_transposed(product);
-  const Cut cut(p);
-  const Scratch places(cut);
+  const Tiling tiling(p);
+  const Scratch places(tiling);
   auto* const bytes = static_cast<char*>(scratch);
   auto* const parts = reinterpret_cast<SplitPart<rows_of_a>*>(bytes);
   auto* const parts_of_b = reinterpret_cast<SplitPart<rows_of_b>*>(bytes + places.b);
   auto* const scales = reinterpret_cast<float*>(bytes + places.scales);
-  split_a<Order::plain>(stream, p, cut.steps, cut.tiles_m, parts, scales);
-  split_b(stream, p, cut.steps, cut.tiles_n, scales, parts_of_b);
-  const std::int64_t tiles = cut.tiles_m * cut.tiles_n;
+  split_a<Order::plain>(stream, p, tiling.steps, tiling.tiles_m, parts, scales);
+  split_b(stream, p, tiling.steps, tiling.tiles_n, scales, parts_of_b);
+  const std::int64_t tiles = tiling.tiles_m * tiling.tiles_n;
   multiply_short_sums_by_wgmma(stream,
                                {.a = parts,
                                 .b = parts_of_b,
                                 .m = p.m,
                                 .n = p.n,
-                                .tiles_n = static_cast<int>(cut.tiles_n),
+                                .tiles_n = static_cast<int>(tiling.tiles_n),
                                 .part = static_cast<int>(quotient_up(tiles, multiprocessors(stream.device()))),
                                 .tiles = static_cast<int>(tiles),
                                 .c = p.c.values,
                                 .c_stride = p.c.stride},
-                               static_cast<int>(cut.steps));
+                               static_cast<int>(tiling.steps));
 }
 
 }  // namespace twiddle::pairs

@@ -48,22 +48,22 @@ int current_multiprocessors() {
   return multiprocessors_of_an_h200;
 }
 
-// How a product is cut: into tiles, and k into parts that blocks sum side by side (split k).
-struct Cut {
+// The tiling of a product: tiles of C, and k into parts that blocks sum side by side (split k).
+struct Tiling {
   const TileKernels* kernels = nullptr;
   std::int64_t wave = 0;  // blocks that the GPU holds at the same time
   std::int64_t tiles = 0, part = 0, parts = 0;
 };
 
 // As many parts as fill the multiprocessors twice, but none shorter than least_part.
-Cut cut_into(const TileKernels& kernels, const FrequencyGemm& gemm, int multiprocessors) {
+Tiling tiling_with(const TileKernels& kernels, const FrequencyGemm& gemm, int multiprocessors) {
   const std::int64_t wave = std::int64_t(kernels.min_blocks) * multiprocessors;
   const std::int64_t matrices = gemm.bins * gemm.groups;
-  Cut cut{&kernels, wave, matrices * quotient_up(gemm.m, kernels.rows) * quotient_up(gemm.n, kernels.columns)};
-  const std::int64_t wanted = std::clamp<std::int64_t>(2 * wave / cut.tiles, 1, gemm.k);
-  cut.part = quotient_up(quotient_up(gemm.k, wanted), least_part) * least_part;
-  cut.parts = quotient_up(gemm.k, cut.part);
-  return cut;
+  Tiling tiling{&kernels, wave, matrices * quotient_up(gemm.m, kernels.rows) * quotient_up(gemm.n, kernels.columns)};
+  const std::int64_t wanted = std::clamp<std::int64_t>(2 * wave / tiling.tiles, 1, gemm.k);
+  tiling.part = quotient_up(quotient_up(gemm.k, wanted), least_part) * least_part;
+  tiling.parts = quotient_up(gemm.k, tiling.part);
+  return tiling;
 }
 
 // The time of so many waves of blocks, in waves. Of few waves, a last one that is not full takes as long as a full one;
@@ -74,20 +74,20 @@ double time_of_waves(double waves) {
 }
 
 // In multiplications, those that an idle multiprocessor could have done included.
-double estimated_time(const Cut& cut, const FrequencyGemm& gemm) {
-  const auto wave = static_cast<double>(cut.wave);
-  const auto k = static_cast<double>(std::min(gemm.k, cut.part));
-  const double tile = cut.kernels->rows * cut.kernels->columns * k / cut.kernels->speed + begin_and_end;
-  return time_of_waves(static_cast<double>(cut.tiles * cut.parts) / wave) * wave * tile;
+double estimated_time(const Tiling& tiling, const FrequencyGemm& gemm) {
+  const auto wave = static_cast<double>(tiling.wave);
+  const auto k = static_cast<double>(std::min(gemm.k, tiling.part));
+  const double tile = tiling.kernels->rows * tiling.kernels->columns * k / tiling.kernels->speed + begin_and_end;
+  return time_of_waves(static_cast<double>(tiling.tiles * tiling.parts) / wave) * wave * tile;
 }
 
-Cut best_cut(const FrequencyGemm& gemm, const std::vector<TileKernels>& all, int multiprocessors) {
-  Cut best;
+Tiling best_tiling(const FrequencyGemm& gemm, const std::vector<TileKernels>& all, int multiprocessors) {
+  Tiling best;
   double best_time = std::numeric_limits<double>::infinity();
   for (const TileKernels& kernels : all) {
-    const Cut cut = cut_into(kernels, gemm, multiprocessors);
-    const double time = estimated_time(cut, gemm);
-    if (time < best_time) best_time = time, best = cut;
+    const Tiling tiling = tiling_with(kernels, gemm, multiprocessors);
+    const double time = estimated_time(tiling, gemm);
+    if (time < best_time) best_time = time, best = tiling;
   }
   return best;
 }
@@ -111,31 +111,31 @@ class TilesProduct final : public FrequencyProduct {
 
   bool supports(const FrequencyGemm& gemm) const override { return !gemm.is_depthwise(); }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    const small_fft::Cut cut = best_cut(gemm);
-    if (cut.parts == 1) return 0;
-    return static_cast<std::size_t>(cut.parts * numbers_of_c(gemm)) * sizeof(Number);
+    const small_fft::Tiling tiling = best_tiling(gemm);
+    if (tiling.parts == 1) return 0;
+    return static_cast<std::size_t>(tiling.parts * numbers_of_c(gemm)) * sizeof(Number);
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    const small_fft::Cut cut = best_cut(gemm);
-    void* const results = cut.parts == 1 ? c : scratch;
-    cut.kernels->multiply(*ctx.stream, gemm, cut.part, a, b, results);
-    if (cut.parts == 1) return;
+    const small_fft::Tiling tiling = best_tiling(gemm);
+    void* const results = tiling.parts == 1 ? c : scratch;
+    tiling.kernels->multiply(*ctx.stream, gemm, tiling.part, a, b, results);
+    if (tiling.parts == 1) return;
     const std::int64_t count = numbers_of_c(gemm);
     for_each_index(*ctx.stream, count,
                    small_fft::SumParts<Number>{static_cast<const Number*>(scratch), static_cast<Number*>(c), count,
-                                               cut.parts, gemm.accumulate});
+                                               tiling.parts, gemm.accumulate});
   }
 
  private:
   static std::int64_t numbers_of_c(const FrequencyGemm& gemm) { return gemm.bins * gemm.groups * gemm.m * gemm.n; }
-  small_fft::Cut best_cut(const FrequencyGemm& gemm) const {
-    return small_fft::best_cut(gemm, kernels_, multiprocessors_);
+  small_fft::Tiling best_tiling(const FrequencyGemm& gemm) const {
+    return small_fft::best_tiling(gemm, kernels_, multiprocessors_);
   }
 
   std::string name_;
   std::vector<small_fft::TileKernels> kernels_;
-  // Asked once: scratch_bytes() and run() must cut alike, whichever GPU is the calling thread's by then.
+  // Asked once: scratch_bytes() and run() must have the same tiling, whichever GPU is the calling thread's by then.
   int multiprocessors_ = small_fft::current_multiprocessors();
 };
 

@@ -35,9 +35,9 @@ struct Shape {
 
 // Selects the tiling with the fewest consecutive steps. Each tile has extra steps for its start and end, twice as many
 // if k is split, as the sums are read again.
-class BestCut {
+class BestTiling {
  public:
-  BestCut(const FrequencyGemm& gemm, std::int64_t multiprocessors) : gemm_(gemm), multiprocessors_(multiprocessors) {
+  BestTiling(const FrequencyGemm& gemm, std::int64_t multiprocessors) : gemm_(gemm), multiprocessors_(multiprocessors) {
     const Shape shapes[] = {
         {TileShape::high_128x64, 128, 64, 1},
         {TileShape::wide_64x128, 64, 128, gemm.k < long_sum ? wide_of_short_sums : wide_of_long_sums}};
@@ -45,10 +45,10 @@ class BestCut {
       consider(shape, gemm.bins, 1);
       for (std::int64_t parts = 2; parts <= most_parts && gemm.k / parts >= least_part; ++parts)
         consider(shape, 0, parts);
-      cut_last_bins(shape);
+      split_last_bins(shape);
     }
   }
-  const Cut& get() const { return best_; }
+  const Tiling& get() const { return best_; }
 
  private:
   std::int64_t tiles_a_bin(const Shape& shape) const {
@@ -57,7 +57,7 @@ class BestCut {
 
   // Tiles left after the last full round would occupy a few multiprocessors for another round: their bins are split
   // along k, so that all multiprocessors share them.
-  void cut_last_bins(const Shape& shape) {
+  void split_last_bins(const Shape& shape) {
     const std::int64_t rounds = gemm_.bins * tiles_a_bin(shape) / multiprocessors_;
     const std::int64_t whole_bins = rounds * multiprocessors_ / tiles_a_bin(shape);
     const std::int64_t left = (gemm_.bins - whole_bins) * tiles_a_bin(shape);
@@ -67,11 +67,11 @@ class BestCut {
 
   void consider(const Shape& shape, std::int64_t whole_bins, std::int64_t parts) {
     const std::int64_t part = quotient_up(quotient_up(gemm_.k, parts), depth) * depth;
-    const std::int64_t whole = whole_bins * tiles_a_bin(shape), cut = (gemm_.bins - whole_bins) * tiles_a_bin(shape);
+    const std::int64_t whole = whole_bins * tiles_a_bin(shape), split = (gemm_.bins - whole_bins) * tiles_a_bin(shape);
     const double steps =
         rounds_of(whole) * (static_cast<double>(quotient_up(gemm_.k, depth)) + ends_of_a_tile) +
-        rounds_of(cut * quotient_up(gemm_.k, part)) * (static_cast<double>(part / depth) + 2 * ends_of_a_tile) +
-        (whole > 0 && cut > 0 ? sum_of_last_bins : 0);
+        rounds_of(split * quotient_up(gemm_.k, part)) * (static_cast<double>(part / depth) + 2 * ends_of_a_tile) +
+        (whole > 0 && split > 0 ? sum_of_last_bins : 0);
     if (steps * shape.step < least_) least_ = steps * shape.step, best_ = {shape.tile, whole_bins, part};
   }
   double rounds_of(std::int64_t tiles) const { return static_cast<double>(quotient_up(tiles, multiprocessors_)); }
@@ -79,7 +79,7 @@ class BestCut {
   static constexpr std::int64_t depth = 32;
   const FrequencyGemm& gemm_;
   std::int64_t multiprocessors_;
-  Cut best_ = {};
+  Tiling best_ = {};
   double least_ = std::numeric_limits<double>::max();
 };
 
@@ -102,29 +102,30 @@ class StoredProduct final : public FrequencyProduct {
   }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    return bytes_of_results(gemm, cut_of(gemm)) + sizeof(int);
+    return bytes_of_results(gemm, tiling_of(gemm)) + sizeof(int);
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    const Cut cut = cut_of(gemm);
+    const Tiling tiling = tiling_of(gemm);
     auto* const sums = static_cast<Complex*>(c);
     auto* const of_parts = static_cast<Complex*>(scratch);
     // With several ranks, gradients are summed during the product and occupy multiprocessors: the schedule is dynamic.
     // A single rank avoids the counter, which costs 0.02 ms of AlexNet's 3 ms.
-    auto* const count_of_tiles = reinterpret_cast<int*>(static_cast<char*>(scratch) + bytes_of_results(gemm, cut));
-    multiply_stored(*ctx.stream, gemm, halves_a_float_, a, b, cut, sums, of_parts,
+    auto* const count_of_tiles = reinterpret_cast<int*>(static_cast<char*>(scratch) + bytes_of_results(gemm, tiling));
+    multiply_stored(*ctx.stream, gemm, halves_a_float_, a, b, tiling, sums, of_parts,
                     ctx.ranks != nullptr ? count_of_tiles : nullptr);
-    const std::int64_t count = (gemm.bins - cut.whole_bins) * gemm.m * gemm.n, parts = quotient_up(gemm.k, cut.part);
+    const std::int64_t count = (gemm.bins - tiling.whole_bins) * gemm.m * gemm.n,
+                       parts = quotient_up(gemm.k, tiling.part);
     if (count == 0) return;
-    Complex* const last = sums + cut.whole_bins * gemm.m * gemm.n;
+    Complex* const last = sums + tiling.whole_bins * gemm.m * gemm.n;
     for_each_index(*ctx.stream, count, small_fft::SumParts<Complex>{of_parts, last, count, parts, gemm.accumulate});
   }
 
  private:
-  Cut cut_of(const FrequencyGemm& gemm) const { return BestCut(gemm, multiprocessors_).get(); }
-  static std::size_t bytes_of_results(const FrequencyGemm& gemm, const Cut& cut) {  // in scratch memory
-    const std::int64_t parts = quotient_up(gemm.k, cut.part);
-    return static_cast<std::size_t>(parts * (gemm.bins - cut.whole_bins) * gemm.m * gemm.n) * sizeof(Complex);
+  Tiling tiling_of(const FrequencyGemm& gemm) const { return BestTiling(gemm, multiprocessors_).get(); }
+  static std::size_t bytes_of_results(const FrequencyGemm& gemm, const Tiling& tiling) {  // in scratch memory
+    const std::int64_t parts = quotient_up(gemm.k, tiling.part);
+    return static_cast<std::size_t>(parts * (gemm.bins - tiling.whole_bins) * gemm.m * gemm.n) * sizeof(Complex);
   }
 
   int halves_a_float_;

@@ -196,7 +196,7 @@ void launch(Stream& stream, const PairArguments& arguments) {
 
 template <class Tile, int Fp16PerFloat>
 void multiply_by_wgmma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments) {
-  cut<Tile>(gemm, arguments);
+  set_tiling<Tile>(gemm, arguments);
   if (gemm.transpose_a)
     launch<Tile, true, false, Fp16PerFloat>(stream, arguments);
   else if (gemm.transpose_b)

@@ -90,7 +90,7 @@ void multiply_in(TileShape tile, Stream& stream, const FrequencyGemm& gemm, cons
 }  // namespace
 
 void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_float, const void* a, const void* b,
-                     const Cut& cut, small_fft::Complex* c, small_fft::Complex* of_parts, int* taken) {
+                     const Tiling& tiling, small_fft::Complex* c, small_fft::Complex* of_parts, int* taken) {
   const GroupedMatrix matrix_a = gemm.a(), matrix_b = gemm.b();
   const StoredSpectrum of_a{halves_a_float, gemm.bins, matrix_a.rows, matrix_a.columns};
   const StoredSpectrum of_b{halves_a_float, gemm.bins, matrix_b.rows, matrix_b.columns};
@@ -108,18 +108,18 @@ void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_flo
                                   .n = static_cast<int>(gemm.n),
                                   .k = static_cast<int>(gemm.k),
                                   .steps = static_cast<int>(quotient_up(gemm.k, depth)),
-                                  .whole_bins = static_cast<int>(cut.whole_bins),
-                                  .steps_a_part = static_cast<int>(cut.part / depth),
-                                  .parts = Divisor(quotient_up(gemm.k, cut.part)),
+                                  .whole_bins = static_cast<int>(tiling.whole_bins),
+                                  .steps_a_part = static_cast<int>(tiling.part / depth),
+                                  .parts = Divisor(quotient_up(gemm.k, tiling.part)),
                                   .tiles_down = Divisor(1),
                                   .tiles_across = Divisor(1),
                                   .tiles = 0,
                                   .taken = taken,
                                   .accumulate = gemm.accumulate};
   if (halves_a_float == 2)
-    multiply_in<2>(cut.tile, stream, gemm, {a, b}, arguments);
+    multiply_in<2>(tiling.tile, stream, gemm, {a, b}, arguments);
   else
-    multiply_in<1>(cut.tile, stream, gemm, {a, b}, arguments);
+    multiply_in<1>(tiling.tile, stream, gemm, {a, b}, arguments);
 }
 
 }  // namespace twiddle::stored_pairs

@@ -39,50 +39,50 @@ bool fills_tiles(const ConvProblem& c) {
 
 // ---------------------------------------------------------------------------------------------------------- forward
 
-struct ForwardCut {
+struct ForwardTiling {
   Tiling t;
   int chunks, blocks, stages;
   bool resident;
 };
 
-ForwardCut cut_forward(const ConvProblem& c) {
+ForwardTiling forward_tiling(const ConvProblem& c) {
   const bool pairs = by_pairs(c);
-  ForwardCut cut{.t = best_tiling(c, pairs),
-                 .chunks = static_cast<int>(quotient_up(c.channels, depth)),
-                 .blocks = static_cast<int>(quotient_up(c.filters, block_filters))};
+  ForwardTiling tiling{.t = best_tiling(c, pairs),
+                       .chunks = static_cast<int>(quotient_up(c.channels, depth)),
+                       .blocks = static_cast<int>(quotient_up(c.filters, block_filters))};
   const auto stages = [&](bool resident) {
     int most = most_stages;
-    while (most > 0 && ForwardPlaces(cut.t, cut.chunks, most, resident, pairs).all > most_shared) --most;
+    while (most > 0 && ForwardPlaces(tiling.t, tiling.chunks, most, resident, pairs).all > most_shared) --most;
     return most;
   };
   constexpr int enough = 3;
-  cut.resident = stages(true) >= enough;
-  cut.stages = stages(cut.resident);
-  return cut;
+  tiling.resident = stages(true) >= enough;
+  tiling.stages = stages(tiling.resident);
+  return tiling;
 }
 
 // Offsets of a pass's buffers in its workspace.
 struct ForwardScratch {
-  ForwardScratch(const ConvProblem& c, const ForwardCut& cut)
-      : scales(sizeof(__half) * cut.blocks * cut.chunks * values_of_chunk(by_pairs(c))),
+  ForwardScratch(const ConvProblem& c, const ForwardTiling& tiling)
+      : scales(sizeof(__half) * tiling.blocks * tiling.chunks * values_of_chunk(by_pairs(c))),
         means(scales + sizeof(float) * c.channels),
         back(means + sizeof(int) * c.channels),
         bytes(back + sizeof(float) * c.filters) {}
   std::size_t scales, means, back, bytes;
 };
 
-void split_filters(Stream& stream, const ConvProblem& c, const ForwardCut& cut, const Filters& filters) {
+void split_filters(Stream& stream, const ConvProblem& c, const ForwardTiling& tiling, const Filters& filters) {
   const auto native = twiddle::detail::native(stream);
   mean_exponents_kernel<<<static_cast<unsigned>(c.channels), split_threads, 0, native>>>(filters);
   twiddle::detail::check_launch();
   const auto kernel = by_pairs(c) ? split_filters_kernel<true> : split_filters_kernel<false>;
-  kernel<<<static_cast<unsigned>(cut.blocks * block_filters), split_threads, 0, native>>>(filters);
+  kernel<<<static_cast<unsigned>(tiling.blocks * block_filters), split_threads, 0, native>>>(filters);
   twiddle::detail::check_launch();
 }
 
 void forward(Stream& stream, const ConvProblem& c, const ForwardOperands& operands) {
-  const ForwardCut cut = cut_forward(c);
-  const ForwardScratch places(c, cut);
+  const ForwardTiling tiling = forward_tiling(c);
+  const ForwardScratch places(c, tiling);
   const auto scratch = stream.allocate(places.bytes);
   char* const at = static_cast<char*>(scratch.get());
   const Filters filters{.w = operands.w,
@@ -91,16 +91,16 @@ void forward(Stream& stream, const ConvProblem& c, const ForwardOperands& operan
                         .turned = operands.turned,
                         .filters = c.filters,
                         .channels = c.channels,
-                        .chunks = cut.chunks,
+                        .chunks = tiling.chunks,
                         .means = reinterpret_cast<int*>(at + places.means),
                         .scales = reinterpret_cast<float*>(at + places.scales),
                         .back = reinterpret_cast<float*>(at + places.back),
                         .weights = reinterpret_cast<__half*>(at)};
-  split_filters(stream, c, cut, filters);
-  const ForwardArguments arguments{.t = cut.t,
-                                   .chunks = cut.chunks,
-                                   .stages = cut.stages,
-                                   .resident = cut.resident,
+  split_filters(stream, c, tiling, filters);
+  const ForwardArguments arguments{.t = tiling.t,
+                                   .chunks = tiling.chunks,
+                                   .stages = tiling.stages,
+                                   .resident = tiling.resident,
                                    .x = operands.x,
                                    .bias = operands.bias,
                                    .relu = operands.relu,
@@ -108,48 +108,49 @@ void forward(Stream& stream, const ConvProblem& c, const ForwardOperands& operan
                                    .back = filters.back,
                                    .weights = filters.weights,
                                    .y = operands.y};
-  const int at_once = std::max(multiprocessors(stream.device()) / cut.blocks, 1);  // each keeps to its filters
-  const dim3 grid(static_cast<unsigned>(std::min(cut.t.tiles(), at_once)), static_cast<unsigned>(cut.blocks));
+  const int at_once = std::max(multiprocessors(stream.device()) / tiling.blocks, 1);  // each keeps to its filters
+  const dim3 grid(static_cast<unsigned>(std::min(tiling.t.tiles(), at_once)), static_cast<unsigned>(tiling.blocks));
   launch_forward(stream, arguments, by_pairs(c), grid);
 }
 
 // -------------------------------------------------------------------------------------------------- backward_weight
 
-struct WeightCut {
+struct WeightTiling {
   Tiling t;
   int filter_blocks, channel_blocks;
   int parts;  // blocks that share the tiles
 };
 
-WeightCut cut_weight(const Device& gpu, const ConvProblem& c) {
+WeightTiling weight_tiling(const Device& gpu, const ConvProblem& c) {
   const bool pairs = by_pairs(c);
-  WeightCut cut{.t = tiling_by(c, short_strip, strips),
-                .filter_blocks = static_cast<int>(quotient_up(c.filters, block_filters)),
-                .channel_blocks = static_cast<int>(quotient_up(c.channels, channel_octets(pairs) * octet))};
+  WeightTiling tiling{.t = tiling_by(c, short_strip, strips),
+                      .filter_blocks = static_cast<int>(quotient_up(c.filters, block_filters)),
+                      .channel_blocks = static_cast<int>(quotient_up(c.channels, channel_octets(pairs) * octet))};
   constexpr int longest = 128;  // tiles that a block sums consecutively, to stay within the error limit
-  const int at_once = std::max(multiprocessors(gpu) / (cut.filter_blocks * cut.channel_blocks), 1);
-  const auto rounds = static_cast<int>(quotient_up(cut.t.tiles(), std::int64_t(longest) * at_once));
-  cut.parts = std::min(rounds * at_once, cut.t.tiles());
-  return cut;
+  const int at_once = std::max(multiprocessors(gpu) / (tiling.filter_blocks * tiling.channel_blocks), 1);
+  const auto rounds = static_cast<int>(quotient_up(tiling.t.tiles(), std::int64_t(longest) * at_once));
+  tiling.parts = std::min(rounds * at_once, tiling.t.tiles());
+  return tiling;
 }
 
-std::size_t weight_scratch(const ConvProblem& c, const WeightCut& cut) {
-  return sizeof(float) * c.filters * c.channels * taps * cut.parts;
+std::size_t weight_scratch(const ConvProblem& c, const WeightTiling& tiling) {
+  return sizeof(float) * c.filters * c.channels * taps * tiling.parts;
 }
 
 void backward_weight(Stream& stream, const ConvProblem& c, ConvOperands& operands) {
-  const WeightCut cut = cut_weight(stream.device(), c);
-  const auto scratch = stream.allocate(weight_scratch(c, cut));
+  const WeightTiling tiling = weight_tiling(stream.device(), c);
+  const auto scratch = stream.allocate(weight_scratch(c, tiling));
   auto* const partial = static_cast<float*>(scratch.get());
-  const WeightArguments arguments{.t = cut.t,
-                                  .channel_blocks = cut.channel_blocks,
+  const WeightArguments arguments{.t = tiling.t,
+                                  .channel_blocks = tiling.channel_blocks,
                                   .x = operands.x.read(),
                                   .grad_y = operands.y.read(),
                                   .partial = partial};
-  const dim3 grid(static_cast<unsigned>(cut.parts * cut.channel_blocks), static_cast<unsigned>(cut.filter_blocks));
+  const dim3 grid(static_cast<unsigned>(tiling.parts * tiling.channel_blocks),
+                  static_cast<unsigned>(tiling.filter_blocks));
   launch_weight(stream, arguments, by_pairs(c), grid);
   const std::int64_t count = std::int64_t(c.filters) * c.channels * taps;
-  reduce_columns(stream, cut.parts, count, SumOfParts{partial, count, operands.w.write()});
+  reduce_columns(stream, tiling.parts, count, SumOfParts{partial, count, operands.w.write()});
 }
 
 }  // namespace
@@ -164,7 +165,7 @@ bool tap_shifts_fit(const ConvProblem& p, ConvPass pass) {
   // Each chunk of channels has scales in shared memory; two stages are what loading and multiplying hand each other.
   constexpr int most_channels = 1 << 14, least_stages = 2;
   return pass == ConvPass::backward_weight ||
-         (convolved.channels <= most_channels && cut_forward(convolved).stages >= least_stages);
+         (convolved.channels <= most_channels && forward_tiling(convolved).stages >= least_stages);
 }
 
 void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
@@ -175,9 +176,9 @@ void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, C
 
 std::size_t tap_shifts_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass) {
   using namespace tap_shifts;
-  if (pass == ConvPass::backward_weight) return weight_scratch(problem, cut_weight(gpu, problem));
+  if (pass == ConvPass::backward_weight) return weight_scratch(problem, weight_tiling(gpu, problem));
   const ConvProblem convolved = forward_problem(problem, pass);
-  return ForwardScratch(convolved, cut_forward(convolved)).bytes;
+  return ForwardScratch(convolved, forward_tiling(convolved)).bytes;
 }
 
 }  // namespace twiddle
