@@ -119,8 +119,9 @@ std::int64_t BatchMaker::most_images() const {
   return options_.mixing.any() ? std::min(2 * own, options_.batch_size) : own;
 }
 
-// The first of the whole batch with the last, and so on; what has no partner, or a bad one, stays as it is. A partner
-// that another rank has is made here as well, behind the rank's own images, and forgotten again.
+// Mixes the first image of the global batch with the last, and so on. An image without a partner, or with a bad one,
+// stays as it is. A partner that belongs to another rank is read here as well, after the rank's own images, and
+// discarded afterwards.
 void BatchMaker::mix_images(const Epoch& epoch, std::int64_t begin, std::int64_t end, std::vector<std::int64_t> slots,
                             HostBatch& batch) const {
   const std::int64_t own = batch.count;
@@ -143,16 +144,16 @@ void BatchMaker::mix_images(const Epoch& epoch, std::int64_t begin, std::int64_t
       target_values_, batch.targets);
   batch.count = own;
   batch.indices.resize(static_cast<std::size_t>(own));
-  batch.bad.erase(batch.bad.begin() + static_cast<std::ptrdiff_t>(own_bad), batch.bad.end());  // their rank tells
+  batch.bad.erase(batch.bad.begin() + static_cast<std::ptrdiff_t>(own_bad), batch.bad.end());  // reported by their rank
 }
 
-// Random numbers of their own for an image of an epoch, or for the batch that begins at that place of its order.
+// Returns separate random numbers for each image of an epoch, or for the batch that begins at that place of its order.
 RandomSequence BatchMaker::sequence(std::uint64_t branch, const Epoch& epoch, std::int64_t place) const {
   return RandomSequence{options_.seed, 0}.split(branch).split(epoch.number).split(static_cast<std::uint64_t>(place));
 }
 
-// Appends the image at that place of the epoch's order and its target, or what is wrong with it: false. So is nothing
-// where nobody waits for the epoch any more.
+// Appends the image at that place of the epoch's order and its target. Returns false if the image is bad, which is
+// recorded, or if the epoch is cancelled.
 bool BatchMaker::add_image(const Epoch& epoch, std::int64_t place, Image& image, HostBatch& batch) const {
   if (epoch.cancelled.load(std::memory_order_relaxed)) return false;
   const std::int64_t index = epoch.order.empty() ? place : epoch.order[static_cast<std::size_t>(place)];
@@ -199,8 +200,8 @@ void BatchMaker::check_labels(std::int64_t index, const std::vector<std::int64_t
                                         label, ", the dataset names ", classes, " classes, 0 to ", classes - 1));
 }
 
-// Of the image that is being added. An image that is its target gets the same random numbers: what turns, crops or
-// flips the one does so with the other.
+// Writes the target of the image that is being added. A target image gets the same random numbers as its input, so
+// that both are rotated, cropped and flipped alike.
 void BatchMaker::write_target(Target& target, RandomSequence random, HostBatch& batch) const {
   float* const to = batch.targets + batch.count * target_values_;
   const float* const image = batch.images + batch.count * image_floats_;

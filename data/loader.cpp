@@ -58,7 +58,7 @@ Loader::~Loader() {
   }
 }
 
-// A limit of processes or of memory may allow only some: those end again before the error is told.
+// A limit of processes or of memory may allow only some: those exit before the error is reported.
 void Loader::start_workers() try {
   for (int i = 0; i < options_.workers; ++i)
     workers_.emplace_back([this] {
@@ -117,7 +117,7 @@ void Loader::cancel() {
   ready_.clear();
 }
 
-// What each worker thread does: it claims a batch, makes it without holding the lock, and hands it in.
+// The loop of a worker thread: claims a batch, makes it without holding the lock, and appends it to the queue.
 void Loader::work() {
   const std::int64_t window = options_.prefetch + options_.workers;
   std::unique_lock lock(mutex_);
@@ -211,7 +211,7 @@ void Loader::drop_places() {
   next_place_ = 0;
 }
 
-// Their memory on the device must not be given to others before the copies have ended.
+// Their memory on the device must not be reused before the copies have finished.
 void Loader::drop_uploads() {
   for (std::deque<Upload>* all : {&uploads_, &uploaded_})
     for (; !all->empty(); all->pop_front()) use_again(std::move(all->front()));
@@ -232,7 +232,7 @@ bool Loader::next(Batch& batch) {
   require(epoch_ != nullptr, "a loader's next() needs start_epoch() first");
   const bool shared = options_.ranks > 1;  // then the other ranks may have images
   while (true) {
-    // The memory of a batch returned before: its copy has ended long ago, unless the host is many steps ahead.
+    // The memory of an earlier batch: its copy is usually complete, unless the host is many steps ahead.
     while (uploaded_.size() >= batches_on(*epoch_->stream)) {
       use_again(std::move(uploaded_.front()));
       uploaded_.pop_front();

@@ -42,9 +42,8 @@ void sync_folder(const std::string& folder) {
   if (result != 0 && reason != EINVAL && reason != ENOTSUP && reason != EROFS) fail("sync", folder, reason);
 }
 
-// A file being written in a folder, by default beside its target: unless it was kept, it is removed again. Nothing that
-// exists is written to and no link is followed; a name that is taken, be it by what a killed process left, is passed
-// over.
+// A file that is being written in a folder, by default next to its target. It is removed again unless it was kept. No
+// existing file is written to and no link is followed; a name that exists, perhaps from a killed process, is skipped.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) : TemporaryFile(target, folder_of(target)) {}

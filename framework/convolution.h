@@ -45,7 +45,7 @@ struct ConvProblem {
 void validate(const ConvProblem& problem);          // throws what is wrong with it, with the numbers
 std::string to_string(const ConvProblem& problem);  // "16x3x224x224 * 64x3x11x11 stride 4 pad 2"
 
-// What a pass reads and writes; a gradient is passed in the place of its tensor: backward_input reads w, y and writes
+// What a pass reads and writes; a gradient is passed as its tensor: backward_input reads w, y and writes
 // x; backward_weight reads x, y and writes w; forward reads x, w and writes y, adds bias [filters] if it is defined,
 // and applies ReLU if `relu` is set. An engine that also does the epilogue's backward pass uses `mask`, if defined, in
 // both backward passes. `mask` is y of the forward pass: gradients count only where it is above zero. backward_weight

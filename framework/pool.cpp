@@ -334,7 +334,7 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
 
 void Pool::start_holding(Holding as) {
   std::vector<BlockUse> uses;
-  std::shared_ptr<const Piece> latest;  // outlives the locks: its memory takes one itself on its way back
+  std::shared_ptr<const Piece> latest;  // outlives the locks: its destructor takes one itself
   {
     const std::lock_guard lock(state_->mutex);
     uses = state_->uses;

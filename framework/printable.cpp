@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Codes of several bytes: what the first byte begins with, and the least code that needs so many.
+// Codes of several bytes: the first byte's leading bits, and the least code that needs `bytes` bytes.
 struct Form {
   std::size_t bytes;
   unsigned mask, mark;

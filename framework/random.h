@@ -63,7 +63,7 @@ class Random {
   std::uint64_t seed() const { return seed_; }
   std::uint64_t position() const { return position_; }
   void restore(std::uint64_t seed, std::uint64_t position) { seed_ = seed, position_ = position; }
-  void skip(std::uint64_t count) { position_ += count; }  // as if they had been taken
+  void skip(std::uint64_t count) { position_ += count; }  // as if they had been drawn
 
   // from now on ranges count from *start, read where they are used: a captured step that is replayed finds new
   // numbers there. Null: from the position itself.

@@ -39,8 +39,8 @@ struct ColumnSum {  // x [rows, columns] to [columns]
   TWIDDLE_HD void store(std::int64_t column, double sum) const { sums[column] = static_cast<float>(sum); }
 };
 
-// x cut into rows of `columns` terms, each of `width` neighbours; the last may be shorter. In double: the square of a
-// float above 1.8e19 is no float. Where a term is long, its sum is taken in lanes, which vectorise.
+// x split into rows of `columns` terms, each of `width` neighbours; the last may be shorter. In double, because the
+// square of a float above 1.8e19 overflows. A long term is summed in lanes, which vectorise.
 template <int width>
 struct RowSquares {
   static constexpr int lanes = width < 16 ? width : 16;

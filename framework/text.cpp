@@ -47,7 +47,7 @@ std::optional<std::string> nearest_name(std::string_view typed, const std::vecto
   if (const NameElsewhere* const elsewhere = name_elsewhere(typed)) {
     for (const std::string& here : elsewhere->here)
       if (std::find(known.begin(), known.end(), here) != known.end()) return here;
-    // What sounds like a thing that is not here is another: "relu6" is not "relu".
+    // A name of something unsupported must not match a similar name: "relu6" is not "relu".
     if (elsewhere->here.empty()) return std::nullopt;
   }
   const std::string wanted = lower(typed);

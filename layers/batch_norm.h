@@ -7,7 +7,7 @@ namespace twiddle {
 // evaluation by running averages. If the two numbers are frozen, training uses the running averages, too, and
 // does not change them. Options: momentum (weight of the newest batch), epsilon, sync.
 //
-// If ranks share a batch, each uses the mean and variance of its own rows. With `sync` it uses those of the entire
+// If ranks share a batch, each uses the mean and variance of its rows. With `sync` it uses those of the entire
 // batch: the ranks all-gather the moments of their rows, and all-reduce sums over them in the backward pass. A rank
 // without rows takes part with a batch of 0 rows.
 //

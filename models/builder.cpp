@@ -87,7 +87,7 @@ class ChainBuilder {
         prefix_(layer + "."),
         trained_before_(from.anything_trained()) {}
 
-  // Before any layer is built behind it, which asks whether it has to give a gradient back.
+  // Called before the next layer is built, which checks whether it needs the gradient of its input.
   void freeze_parameters(Layer& layer) const {
     for (Parameter& parameter : layer.parameters()) {
       if (!parameter.trainable || !any_matches(frozen_, parameter.name)) continue;
@@ -109,7 +109,7 @@ class ChainBuilder {
     return names;
   }
 
-  // Null where the paths are wrong, of which the diagnostics tell then.
+  // Returns null if the paths are invalid; the errors are in the diagnostics.
   std::unique_ptr<Layer> make_branches(ConfigNode& item, const std::string& layer, Params& params) {
     const std::size_t errors_before = diagnostics_.size();
     auto& [kind, place, options] = item.entries.front();

@@ -40,7 +40,7 @@ class ClassFactors {
     for (std::size_t i = 0; i < places.size(); ++i) factors_[static_cast<std::size_t>(places[i])] = before[i];
   }
 
-  // Undefined where there are none. The first steps are not captured, so that this is no part of a graph.
+  // Undefined if there are none. Runs in the first steps, which are not captured, so it is not in a graph.
   Tensor on(Stream& stream, std::int64_t classes) const {
     if (factors_.empty()) return {};
     std::vector<float> values = factors_;

@@ -18,15 +18,15 @@ std::size_t image_bytes(const Shape& shape) {
   return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
 }
 
-// Per image and layer, in the order of all_items(), what is alive when the layer's turn comes in the backward pass:
-// what the tape keeps up to there, and the two gradients at work.
+// Bytes per image and layer, in the order of all_items(), that are alive during the layer's backward pass: what the
+// tape keeps up to there, and the layer's two gradients.
 class ActivationWalk {
  public:
   explicit ActivationWalk(const Sequential& net) { walk(net, image_bytes(net.input_shape()), true); }
   const std::vector<std::size_t>& alive() const { return alive_; }
 
  private:
-  // `before` is the input's size; whoever keeps it counts it. Returns whether the output is kept.
+  // `before` is the input's size; the layer that keeps it counts it. Returns whether the output is kept.
   bool walk(const Sequential& layers, std::size_t before, bool before_is_kept) {
     for (const Sequential::Item& item : layers.items()) {
       Layer& layer = *item.layer;
@@ -58,8 +58,8 @@ class ActivationWalk {
     std::size_t held;  // what the join takes, in the backward pass what it gives
   };
 
-  // While a path is at work, what the paths before it gave is held, in the backward pass their gradients; so is the
-  // input that nobody keeps, in the backward pass its gradient as soon as one path has given its part.
+  // While a path runs, the outputs of the earlier paths are held, in the backward pass their gradients. So is an input
+  // that no layer keeps, and in the backward pass its gradient after the first path.
   Joined walk_paths(const Layer& layer, std::size_t before, bool before_is_kept) {
     const bool keeps_input = before_is_kept || starts_with_a_keeper(layer);
     if (keeps_input && !before_is_kept) kept_ += before;
@@ -106,7 +106,7 @@ class ActivationWalk {
   bool needs_grad_ = false;  // a layer up to here is trained: from it on the tape keeps what the backward pass needs
 };
 
-// Of a pass of the layer.
+// Returns the facts of a layer's plan for a pass.
 ConvPlan::Facts expected_plan(const Model& model, const TunedConvolution& convolution, std::int64_t batch,
                               ConvPass pass) {
   return model.convolutions->expected(convolution.problem(batch), convolution.pass_for(pass), convolution.engine())

@@ -112,7 +112,7 @@ BenchResult bench_networks(const BenchRequest& request, const std::vector<std::s
         add(table, result.rows, network, engine, times.passes, times.total(), "this machine");
         result.rows.back()["iteration_ms"] = times.iteration;
       } catch (const Error& error) {
-        // An unknown name is an error. An engine that does not support a layer, or lacks memory, is a result.
+        // An unknown name is an error. An engine that does not support a layer, or has too little memory, is a result.
         if (request.options.engines.size() == 1) throw;
         result.rows.push_back({{"network", network}, {"engine", engine}, {"failure", error.what()}});
         const std::string why(error.what());

@@ -141,7 +141,7 @@ void Augment::expect_shape(const Image& image) const {
                                       shape_[2], "]` or `center_crop: ", size, "` to data.", key_, where()));
 }
 
-// " (models/digits.yaml:20:3)"; nothing for a config that is no file's.
+// Returns " (models/digits.yaml:20:3)", or an empty string if the config is not from a file.
 std::string Augment::where() const {
   const std::string place = to_string(place_);
   return place.empty() ? "" : " (" + place + ")";

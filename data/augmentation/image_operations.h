@@ -3,9 +3,9 @@
 
 namespace twiddle {
 
-// What torchvision.transforms.functional does to tensors of bytes, formula by formula (its _functional_tensor.py):
-// where it cuts off what follows the point, so does this. An image of one channel is grey; what needs three colours
-// leaves one of another number as it is.
+// The operations of torchvision.transforms.functional on tensors of bytes, formula by formula (_functional_tensor.py),
+// with the same truncation to integers. An image of one channel is grey. An operation that needs three colours leaves
+// images with another number of channels unchanged.
 
 // image * factor + (1 - factor) * black, its mean grey, itself in grey, or itself blurred: with 1 nothing changes.
 void adjust_brightness(Image& image, float factor);

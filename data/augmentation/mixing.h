@@ -16,8 +16,8 @@ struct Mixing {
   bool any() const { return mixup > 0 || cutmix > 0; }
 };
 
-// Each image is in one pair at most. `images` are of that shape (channels, height, width) each, and `shares` of so many
-// values, f32.
+// Each image is in one pair at most. `images` have `shape` (channels, height, width) each, and `shares` have `values`
+// values each, f32.
 void mix(const Mixing& mixing, RandomSequence random, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs,
          const std::vector<std::int64_t>& shape, float* images, std::int64_t values, float* shares);
 

@@ -23,7 +23,7 @@ struct RandAugment {
 };
 
 // torchvision.transforms.RandomErasing: with a probability, a box of a drawn share of the image's area and ratio of
-// height to width becomes zeros, or normal noise, one number a value. On normalised values [channels, height, width].
+// height to width becomes zeros, or normal noise, one number per value. On normalised values [channels, height, width].
 struct RandomErasing {
   double probability = 0.25;
   double least_area = 0.02, most_area = 0.33, least_aspect = 0.3, most_aspect = 3.3;

@@ -23,7 +23,7 @@ struct IdxFile {
   std::vector<std::uint8_t> values;
 };
 
-// Reads a file through zlib, which passes plain files through, and never believes a size before the bytes are there.
+// Reads a file through zlib, which passes plain files through, and trusts no size before its bytes were read.
 class IdxReader {
  public:
   explicit IdxReader(const std::string& path)

@@ -12,8 +12,8 @@ namespace twiddle {
 
 namespace {
 
-// Random images of the model's input shape: for timing, and for trying a network without data. Each class has a faint
-// pattern of its own, the same whatever the seed, so that a network can learn it.
+// Random images of the model's input shape: for timing, and for trying a network without data. Each class has a
+// different faint pattern, the same for every seed, so that a network can learn it.
 class Synthetic : public Dataset {
  public:
   struct Options {
@@ -45,7 +45,7 @@ class Synthetic : public Dataset {
     image.channels = channels_, image.height = height_, image.width = width_;
     image.pixels.resize(static_cast<std::size_t>(channels_) * height_ * width_);
     for (std::size_t i = 0; i < image.pixels.size(); i += 8) {
-      // Eight pixels at a time: 0..127 of noise, and 16 more where the class's pattern has a bit.
+      // Eight pixels at a time: 0..127 of noise, and 16 more where the label's pattern has a bit.
       const std::int64_t word = static_cast<std::int64_t>(i / 8);
       const std::uint64_t pixels =
           (noise.bits(word) >> 1 & 0x7f7f7f7f7f7f7f7f) + (pattern.bits(word) & 0x1010101010101010);

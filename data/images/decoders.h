@@ -11,8 +11,8 @@ namespace twiddle {
 // No JPEG or PNG packs more pixels into a byte: deflate reaches 1,032 to 1 on pixels of one bit.
 constexpr std::int64_t most_pixels_a_byte = 1032 * 8;
 
-// Decodes a JPEG by libjpeg-turbo where it is built in and the file is whole, of a common kind and within the limits.
-// Nothing for any other file: stb_image decodes it then, or says what is wrong with it.
+// Decodes a JPEG by libjpeg-turbo if it is built in and the file is complete, of a common kind and within the limits.
+// Returns nothing for any other file: stb_image then decodes it or reports the error.
 std::optional<Image> read_by_turbojpeg(std::span<const std::uint8_t> file, int channels,
                                        std::int64_t max_pixels = usual_max_pixels);
 

@@ -125,7 +125,7 @@ bool is_onnx(Bytes bytes) {
          "\x12\x3a\x42"sv.find(static_cast<char>(bytes[2])) != std::string_view::npos;
 }
 
-// The name of a ZIP archive's first file; empty if it is none.
+// Returns the name of a ZIP archive's first file; empty if it is not a ZIP archive.
 std::string_view first_of_zip(Bytes bytes) {
   constexpr std::size_t header = 30;
   if (!begins_with(bytes, "PK\x03\x04") || bytes.size() < header) return {};

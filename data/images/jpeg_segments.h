@@ -31,7 +31,7 @@ class JpegSegments {
 };
 
 // False if a JPEG has a Huffman table of more than 256 codes: stb versions before 2023 write past their tables
-// then. True for anything that is no JPEG, or is damaged in another way.
+// then. True for anything that is not a JPEG, or is damaged in another way.
 bool huffman_tables_fit(std::span<const std::uint8_t> file);
 
 // Whether the end of the image follows its last scan. Anything may follow that end, such as the film of a motion photo.

@@ -106,8 +106,8 @@ void turn_block(std::array<std::uint64_t, block_side>& rows) {
   exchange(1, 0x00ff00ff00ff00ff);
 }
 
-// Makes as many rows of `width` bytes as there are taps, and writes them turned: row y of the sums is column y of
-// `out`, which has rows of taps.size() bytes. Turned twice, both directions are summed along rows, many pixels at a
+// Makes one row of `width` bytes per tap, and writes them transposed: row y of the sums is column y of
+// `out`, which has rows of taps.size() bytes. Transposed twice, both directions are summed along rows, many pixels at a
 // time.
 void resample_and_turn(const Plane& in, int width, const Taps& taps, std::uint8_t* out) {
   const int count = static_cast<int>(taps.outputs.size());

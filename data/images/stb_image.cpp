@@ -17,8 +17,8 @@ namespace twiddle {
 
 namespace {
 
-// stb's allocator, which has no user data: how much one decoding may ask for at a time. It zeroes, so that what a
-// damaged file leaves unset is the same in every run.
+// stb's allocator, which has no user data: the most bytes of one allocation. It zeroes, so that what a damaged file
+// leaves unset is the same in every run.
 thread_local std::size_t allocation_limit = 0;
 thread_local bool memory_ran_out = false;  // below the limit
 
@@ -66,14 +66,14 @@ template <class... Parts>
   throw Error(ErrorKind::data, join("'", shown(path), "' is not a readable image: ", parts...));
 }
 
-// As the first bytes have it; null where they are neither's.
+// Returns the format by the first bytes; null if they are neither PNG's nor JPEG's.
 const char* format_of(std::span<const std::uint8_t> bytes) {
   if (begins_with(bytes, "\x89PNG\r\n\x1a\n")) return "PNG";
   return begins_with(bytes, "\xff\xd8") ? "JPEG" : nullptr;
 }
 
-// stb tries its readers in turn and does not always say more than that the last one did not know the format. Of a
-// PNG's unknown part it says the name as the file has it.
+// stb tries its readers in turn and often reports only that the last one did not know the format. For an unknown chunk
+// of a PNG it reports the chunk's name from the file, unescaped.
 [[noreturn]] void fail_by_stb(const std::string& path, const char* format, std::size_t bytes) {
   const std::string reason = stbi_failure_reason() ? stbi_failure_reason() : "";
   const bool said = !reason.empty() && reason != "unknown image type" && reason != "bad png sig";
@@ -85,7 +85,7 @@ std::uint8_t gray_of(const stbi_uc* rgb) {
   return static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
-// Of `stored` channels a pixel: gray or RGB, perhaps with alpha, which is dropped. RGB comes from RGB alone.
+// Converts pixels with `stored` channels: gray or RGB, perhaps with alpha, which is dropped. RGB needs RGB input.
 Image planar(const stbi_uc* pixels, int stored, int channels, int height, int width) {
   const std::size_t plane = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
   const auto step = static_cast<std::size_t>(stored);

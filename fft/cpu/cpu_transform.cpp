@@ -56,17 +56,17 @@ void for_each_block(const Planes& planes, int lanes, const Work& work) {
 }
 
 // Runs all tiles of all blocks of planes. One thread processes a block's tiles in order, so that overlapping tiles are
-// added in a fixed order. `aim` sets the window's pointers; each thread has `scratch` floats.
-template <class Aim, class Run>
+// added in a fixed order. `set_window` sets the window's pointers; each thread has `scratch` floats.
+template <class SetWindow, class Run>
 void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneTransform& common,
-                   std::int64_t scratch_floats, const Aim& aim, const Run& run) {
+                   std::int64_t scratch_floats, const SetWindow& set_window, const Run& run) {
   for_each_block(planes, kernels.lanes, [&](const Block& block, int thread) {
     PlaneTransform plane = common;
     plane.scratch += thread * scratch_floats;
     plane.spectrum += block.spectrum;
     for (std::int64_t tile = 0; tile < planes.grid.tiles(); ++tile, plane.spectrum += block.tile_stride) {
       plane.window = window_of(planes, block.planes, tile);
-      aim(plane.window, block);
+      set_window(plane.window, block);
       run(plane, block);
     }
   });
@@ -78,8 +78,8 @@ auto alone(void (*run)(const PlaneTransform&)) {
 }
 
 // Runs blocks of planes of few points.
-template <class Aim>
-void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoints& common, const Aim& aim,
+template <class SetWindow>
+void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoints& common, const SetWindow& set_window,
                   void (*run)(const FewPoints&)) {
   const std::int64_t scratch_floats = kernels.few_scratch(common);
   for_each_block(planes, kernels.lanes, [&](const Block& block, int thread) {
@@ -90,7 +90,7 @@ void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoin
     few.window.planes = block.planes;
     few.window.row_end = 1;
     few.window.column_end = planes.height * planes.width;
-    aim(few.window, block);
+    set_window(few.window, block);
     run(few);
   });
 }
@@ -165,7 +165,7 @@ FewPoints CpuTransform::few(const Planes& planes, float* spectrum, void* scratch
 
 void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSource& source, void* spectrum,
                            void* scratch) {
-  const auto aim = [&](BlockWindow& window, const Block& block) {
+  const auto set_window = [&](BlockWindow& window, const Block& block) {
     window.source = source.values + block.plane;
     window.mask = source.mask ? source.mask + block.plane : nullptr;
   };
@@ -175,11 +175,11 @@ void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSo
   };
   const bool past = past_caches(spectrum_bytes(planes));
   if (of_few_points(planes))
-    for_each_few(planes, kernels_, scaled(few(planes, static_cast<float*>(spectrum), scratch)), aim,
+    for_each_few(planes, kernels_, scaled(few(planes, static_cast<float*>(spectrum), scratch)), set_window,
                  past ? kernels_.forward_few_past_caches : kernels_.forward_few);
   else
     for_each_tile(planes, kernels_, scaled(of_planes(planes, static_cast<float*>(spectrum), scratch)),
-                  kernels_.plane_scratch(planes.grid.height, planes.grid.width), aim,
+                  kernels_.plane_scratch(planes.grid.height, planes.grid.width), set_window,
                   alone(past ? kernels_.forward_past_caches : kernels_.forward));
 }
 

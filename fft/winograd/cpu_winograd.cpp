@@ -34,11 +34,11 @@ WinogradBlock common_block(const Planes& planes) {
   return block;
 }
 
-// Calls `run` for all blocks of planes, in chunks per thread. `aim(block, floats before the first plane, its column)`
-// sets the window's pointers.
-template <class Aim>
-void for_each_block(const Planes& planes, const CpuKernels& kernels, const WinogradBlock& common, const Aim& aim,
-                    void (*run)(const WinogradBlock&)) {
+// Calls `run` for all blocks of planes, in chunks per thread. `set_window(block, floats before the first plane, its
+// column)` sets the window's pointers.
+template <class SetWindow>
+void for_each_block(const Planes& planes, const CpuKernels& kernels, const WinogradBlock& common,
+                    const SetWindow& set_window, void (*run)(const WinogradBlock&)) {
   constexpr std::int64_t wide = WinogradBlock::columns;
   const std::int64_t row_blocks = (planes.columns + wide - 1) / wide, blocks = planes.rows * row_blocks;
   const std::int64_t scratch_floats = kernels.winograd_scratch(common);
@@ -50,7 +50,7 @@ void for_each_block(const Planes& planes, const CpuKernels& kernels, const Winog
     block.window.planes = static_cast<int>(std::min(wide, planes.columns - column));
     block.spectrum += row * planes.grid.tiles() * planes.columns + column;
     block.scratch += omp_get_thread_num() * scratch_floats;
-    aim(block.window, planes.offset + row * planes.row_stride + column * planes.column_stride, column);
+    set_window(block.window, planes.offset + row * planes.row_stride + column * planes.column_stride, column);
     run(block);
   }
 }
@@ -93,11 +93,11 @@ void CpuWinograd<outputs>::forward(Context& /*ctx*/, const Planes& planes, const
   WinogradBlock common = common_block<outputs>(planes);
   common.spectrum = static_cast<float*>(spectrum), common.scratch = static_cast<float*>(scratch);
   common.past_caches = past_caches(spectrum_bytes(planes)) && planes.columns % WinogradBlock::columns == 0;
-  const auto aim = [&](BlockWindow& window, std::int64_t plane, std::int64_t /*column*/) {
+  const auto set_window = [&](BlockWindow& window, std::int64_t plane, std::int64_t /*column*/) {
     window.source = source.values + plane;
     window.mask = source.mask ? source.mask + plane : nullptr;
   };
-  for_each_block(planes, kernels_, common, aim, kernels_.forward_winograd);
+  for_each_block(planes, kernels_, common, set_window, kernels_.forward_winograd);
 }
 
 template <int outputs>
@@ -108,11 +108,11 @@ void CpuWinograd<outputs>::inverse(Context& /*ctx*/, const Planes& planes, const
           "bias and relu are for tiles that do not overlap");
   common.spectrum = const_cast<float*>(static_cast<const float*>(spectrum));  // an inverse only reads it
   common.scratch = static_cast<float*>(scratch), common.relu = epilogue.relu;
-  const auto aim = [&](BlockWindow& window, std::int64_t plane, std::int64_t column) {
+  const auto set_window = [&](BlockWindow& window, std::int64_t plane, std::int64_t column) {
     window.target = target + plane;
     window.bias = epilogue.bias ? epilogue.bias + column : nullptr;
   };
-  for_each_block(planes, kernels_, common, aim, kernels_.inverse_winograd);
+  for_each_block(planes, kernels_, common, set_window, kernels_.inverse_winograd);
 }
 
 // Sums each bin in double, then computes the sum of all elements from these sums.

@@ -28,7 +28,7 @@ std::string found(const ConfigNode& node) {
   return "";
 }
 
-// `{name: sgd, momentum: 0.9}`, as other programs have it: how to write it here. Empty: it is something else.
+// Explains how to write `{name: sgd, momentum: 0.9}`, another program's form, here. Empty: it is something else.
 std::string choice_hint(std::string_view key, const ConfigNode& node) {
   const auto says_which = [](const ConfigNode::Entry& entry) {
     return (entry.key == "name" || entry.key == "type") && entry.value.kind == Kind::scalar;

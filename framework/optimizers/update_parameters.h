@@ -34,9 +34,8 @@ struct Update {
     float at[1];
   };
 
-  // To the i-th pack of neighbours. Guarded, an element whose new values are not finite keeps its old ones: what has
-  // gone wrong is found where it would be written, at no pass of its own. Returns 0 where all new values are finite,
-  // else NaN.
+  // To the i-th pack of neighbours. If `guarded`, an element whose new values are not finite keeps its old ones, which
+  // needs no separate pass. Returns 0 if all new values are finite, else NaN.
   template <class Pack>
   TWIDDLE_HD float apply(std::int64_t i, const Rule& now, bool guarded) const {
     constexpr int width = sizeof(Pack) / sizeof(float);

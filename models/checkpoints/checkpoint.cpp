@@ -65,7 +65,7 @@ const std::string& metadata_of(const ArraySource& contents, const std::string& k
   return found->second;
 }
 
-// What the first checkpoints of this format did not hold yet: where it is missing, the default stands.
+// Fields that the first checkpoints of this format did not have: if one is missing, it keeps its default.
 bool is_new_field(std::string_view name) {
   return name == "right" || name == "position" || name == "limit_batches" || name == "overfit_batch" ||
          name == "improved_score" || name == "improved_epoch";

@@ -41,7 +41,7 @@ SavedBytes saved_bytes(const Sequential& net, const Optimizer& optimizer, bool a
 class CheckpointStore {
  public:
   CheckpointStore(std::string run_folder, std::int64_t keep);  // touches nothing yet
-  // Throws before step 1 if the folder is not writable, or if the disk lacks space for everything kept at once: `keep`
+  // Throws before step 1 if the folder is not writable, or if the disk is too small for everything kept at once: `keep`
   // checkpoints (fewer if fewer are saved), one more while it is written, and best.safetensors. Space that the run's
   // existing files use counts as available. Leftovers of a killed save are removed.
   void prove_writable(const SavedBytes& bytes, std::int64_t saves) const;

@@ -116,7 +116,7 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-// A run folder may come from another person: old checkpoints behind such a link would be removed, and not be the run's.
+// A run folder may come from another person. Following such a link could remove another run's checkpoints.
 void refuse_link(const std::string& path) {
   std::error_code ignored;
   if (fs::is_symlink(path, ignored))

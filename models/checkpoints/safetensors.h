@@ -48,8 +48,8 @@ ArraySource source_of(SafeTensors contents);
 ArraySource source_of(Stream& stream, std::map<std::string, Tensor> tensors, Metadata metadata);
 
 // Reads and checks the header; an Error of kind data names the file and what is wrong with it (truncated, header too
-// large, overlapping or missing bytes, wrong checksum ...). F16 and BF16 become F32. Nothing is allocated on the word
-// of a header before it was checked against the file's size. Each array's checksum is verified when it is read.
+// large, overlapping or missing bytes, wrong checksum ...). F16 and BF16 become F32. Sizes in the header are checked
+// against the file's size before anything is allocated. Each array's checksum is verified when it is read.
 ArraySource open_safetensors(const std::string& path);
 void verify_arrays(const ArraySource& source);  // reads all, throws as `read` does
 

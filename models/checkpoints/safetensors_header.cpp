@@ -125,7 +125,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
     return stored == Stored::f16 || stored == Stored::bf16 ? 2 : 4;
   }
 
-  // A name is printed in messages, so it may be neither endless nor hold what a terminal would obey.
+  // A name is printed in messages, so it must be short and without control characters.
   void begin_entry(const std::string& name) {
     if (name.size() > most_name_bytes || name != printable(name))
       fail("a name in its header is longer than ", most_name_bytes, " bytes or has control characters");

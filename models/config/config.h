@@ -66,7 +66,7 @@ Config::Data read_data(Params& data);
 Config::Train read_train(Params& train);
 
 // `--set train.epochs=3` and the flags that stand for such keys, in the order given; `from` is named in messages
-// ("--epochs"). The value is YAML, as it would stand in the file, or text that is taken as it is: a path or a name.
+// ("--epochs"). The value is YAML, as in the file, or a literal string: a path or a name.
 struct Override {
   std::string key, value, from;
   bool is_text = false;

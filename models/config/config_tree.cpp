@@ -18,7 +18,7 @@ using Kind = ConfigNode::Kind;
 
 constexpr std::size_t largest_file = 4u << 20, longest_chain = 16;
 
-// The text of a config file; throws an Error that names a file that is none, or cannot be read.
+// Returns the text of a config file. Throws an Error if it is not a config or cannot be read.
 std::string read_text(const std::string& path) {
   const auto refuse = [&path](const std::string& reason) {
     throw Error(ErrorKind::config, "cannot read '" + shown(path) + "': " + reason);

@@ -139,7 +139,7 @@ std::unique_ptr<Optimizer> read_optimizer(Params& train) {
   return optimizer;
 }
 
-// The sections in turn, each by those who know what stands in it, as far as it can be read at all.
+// Reads the sections in order, each as far as possible, so that all errors are reported together.
 Experiment read_sections(const ConfigNode& tree, const std::string& file, bool layers_are_whole,
                          const ExperimentOptions& options, Diagnostics& diagnostics) {
   Experiment experiment;

@@ -43,7 +43,7 @@ struct ExperimentOptions {
 
 // Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening
 // another file: the sections, each layer's options and shapes, the options of optimizer, datasets and augmentation. All
-// errors in one go: an Error of kind config whose text has a block for each.
+// errors are reported together: an Error of kind config whose text has a block for each.
 Experiment load_experiment(const std::string& file, const std::vector<Override>& overrides = {},
                            const ExperimentOptions& options = {});
 Experiment load_experiment_text(const std::string& text, const std::string& name,

@@ -42,7 +42,7 @@ std::string stem_of(const std::string& kind) {
   return !kind.empty() && is_digit(kind.back()) ? kind + "_" : kind;
 }
 
-// "conv1", "stage3.block" and, as PyTorch has it, "layer1.0".
+// "conv1", "stage3.block" and "layer1.0", the form that PyTorch uses.
 bool is_name(const std::string& text) {
   const auto fits = [](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.'; };
   return !text.empty() && text.size() <= 100 && is_letter(text[0]) && std::all_of(text.begin(), text.end(), fits) &&
@@ -97,7 +97,7 @@ class Expander {
     add_all(given, "");
   }
 
-  // Once all lists are written out, so that no given name is taken.
+  // Runs after all lists are expanded, so that no new name equals a given one.
   void name_the_unnamed(ConfigNode& list) {
     for (ConfigNode& item : list.items) {
       const std::string of_kind = stem_of(item.entries.front().key), stem = is_name(of_kind) ? of_kind : "layer";

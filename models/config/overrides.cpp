@@ -13,7 +13,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-// Of a key and its value: half of what YAML may hold, since a layer's name steps over two levels of the tree.
+// Levels of a key with its value: half of YAML's limit, because a layer's name skips two levels of the tree.
 constexpr std::size_t most_levels = 32;
 
 std::size_t levels(const ConfigNode& node) {
@@ -65,7 +65,7 @@ class Descent {
     return value;
   }
 
-  // To leave a value out by mistake would empty a whole section: null takes a key away.
+  // An omitted value is an error, because it could empty a whole section by mistake. null removes a key.
   ConfigNode parse_value(const std::string& text) {
     if (text.find_first_not_of(" \t") == std::string::npos) {
       fail("there is no value after the '='", "such as --set train.epochs=3; KEY=null removes a key");

@@ -63,7 +63,7 @@ bool is_unclosed_quote(const std::string& text, std::size_t begin) {
   return true;
 }
 
-// The '-' of an empty item of a list: it ends the last line with content before the mark, but for a comment.
+// The '-' of an empty item of a list: it ends the last line with content before the mark, except for a comment.
 YAML::Mark dash_before(const std::string& text, const YAML::Mark& mark) {
   YAML::Mark dash = mark;
   std::size_t end = std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text.size());
@@ -247,8 +247,8 @@ struct Explanation {
   std::string what = {}, hint = {};
 };
 
-// Why a line is no YAML by itself. Without a word if it may be: a text of several lines is valid, so that the parser
-// complains of a line behind it.
+// Explains why a line alone is not YAML. Empty if it may be: a string of several lines is valid, and the parser then
+// reports an error in a later line.
 Explanation what_is_wrong_with(std::string_view line) {
   const std::string_view text = without_blanks(line);
   const std::size_t colon = text.find(':'), equals = text.find('='), brace = text.find_first_of("{[");

@@ -5,10 +5,10 @@
 
 namespace twiddle {
 
-// An evaluation as `eval --json` and a run's best.json tell it: images, `undefined`, and the metrics by name. Of one
-// label an image, `confusion` as a list of [actual, predicted, images] without the pairs that no image fell into,
-// `outside` with a number for each actual class, and `mistakes`. Of several, `labels` as a list of [images, average
-// precision], and the `worst` images. Of images made of images, the first are `restored`, each with its psnr.
+// Returns an evaluation as in `eval --json` and a run's best.json: images, `undefined`, and the metrics by name. With
+// one label per image also `confusion`, a list of [actual, predicted, images] without empty pairs, `outside` with a
+// number for each actual class, and `mistakes`. With several labels `labels`, a list of [images, average precision],
+// and the `worst` images. With target images `restored`, the first images, each with its psnr.
 nlohmann::json to_json(const EvalResult& result);
 
 // What an evaluation was made of, as far as its numbers must agree with it.

@@ -70,7 +70,7 @@ class RestoredImageEvaluator : public Evaluator {
   }
 
  private:
-  // 10 log10(1 / mean squared error) of values from 0 to 1, whatever `normalize` made of them.
+  // 10 log10(1 / mean squared error) of values from 0 to 1, before `normalize`.
   double psnr_of(const float* made, const float* target) const {
     const Shape& shape = augment_.image_shape();
     const std::int64_t plane = shape[1] * shape[2];

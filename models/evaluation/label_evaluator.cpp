@@ -58,7 +58,7 @@ class LabelEvaluator : public Evaluator {
  private:
   using Scores = std::span<const float>;  // of one image, by output
 
-  // What follows counts by label: one that is no class must not get there.
+  // The code below uses labels as indices, so invalid labels must not reach it.
   void check_labels(const Batch& batch, const std::vector<std::int32_t>& labels) const {
     const std::int64_t classes = std::min(found_.classes, outputs_);
     for (std::size_t row = 0; row < labels.size(); ++row)

@@ -11,7 +11,7 @@ namespace twiddle {
 
 namespace {
 
-// Binary cross entropy of one image, as its share of the loss: the mean over the classes.
+// Binary cross entropy of one image: the mean over the classes.
 double loss_of(const float* logits, const float* targets, std::int64_t outputs) {
   double loss = 0;
   for (std::int64_t i = 0; i < outputs; ++i)

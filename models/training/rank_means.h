@@ -10,8 +10,8 @@ namespace twiddle {
 class RankMeans {
  public:
   RankMeans(Communicator& ranks, Stream& stream);
-  // Each of `means` becomes the mean of those of all ranks, weighted by each rank's share, one number on the device;
-  // the shares sum to 1. Each of `sums` becomes the sum.
+  // Each of `means` becomes the mean of those of all ranks, weighted by `share`, each rank's fraction of the batch, one
+  // number on the device; the fractions sum to 1. Each of `sums` becomes the sum.
   void take(Stream& stream, const Tensor& share, std::vector<Tensor> means, const std::vector<Tensor>& sums);
 
  private:

@@ -17,7 +17,7 @@ struct SavedOptimizer;
 // What a run leaves in its folder for later: checkpoints and the best weights. Without a folder it leaves nothing.
 class RunSaver {
  public:
-  // Throws before the first step if the folder is not writable or the disk lacks space for everything that will be
+  // Throws before the first step if the folder is not writable or the disk is too small for everything that will be
   // saved.
   RunSaver(const std::string& run_folder, const Config::Train& train, const SavedBytes& bytes);
   // Before the first step: of several ranks one may have a folder, and all have to save at once, what they have of it.

@@ -23,8 +23,8 @@ void each_measured(const Model& model, const Visit& visit) {
         visit(*convolution, convolution->pass_for(pass));
 }
 
-// While it lives, measuring ends with Interrupted once `stop` is true. Not longer: a rank that ended its training step
-// there would leave the others waiting.
+// While it lives, measuring ends with Interrupted once `stop` is true. It must not live longer: a rank that left its
+// training step this way would leave the others waiting.
 class StopsMeasuring {
  public:
   StopsMeasuring(std::shared_ptr<Measuring> measuring, const Measuring::Stop& stop) : measuring_(std::move(measuring)) {

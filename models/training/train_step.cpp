@@ -71,8 +71,8 @@ Tensor TrainStep::run(const Batch& batch, double rate) {
   return batches_ == options_.accumulate ? update_now() : mean_loss_;
 }
 
-// One step, run eagerly or while it is captured. On one of several ranks, loss and gradients are those of its rows
-// times their share of the batch, so that sums over ranks are means over the batch.
+// One step, run eagerly or while it is captured. With several ranks, loss and gradients are those of its rows
+// times their fraction of the batch, so that sums over ranks are means over the batch.
 Tensor TrainStep::step(const Batch& batch) {
   record_event(events_.start);
   if (sharded_) sharded_->begin_step(batch.rows.on_every_rank && options_.accumulate == 1);
@@ -179,7 +179,7 @@ Variable TrainStep::loss_without_rows() {
       [output, nothing = output.value()](Context& back, const Tensor&) { output.add_grad(back, nothing); });
 }
 
-// The loss times this rank's share of the batch. Gradients that its rows do not have are zeros.
+// Returns the loss times this rank's fraction of the batch. Missing gradients become zeros.
 Tensor TrainStep::part_of_rank(const Tensor& loss) {
   Stream& stream = *ctx_.stream;
   for (const Parameter* parameter : parameters_)
@@ -252,7 +252,7 @@ void TrainStep::try_to_capture(const Batch& batch) {
     capture(batch);
   } catch (const RanksFailed&) {
     throw;
-  } catch (const Error& error) {  // a layer that waits for the device, or too little memory: the run goes on without
+  } catch (const Error& error) {  // a layer that waits for the device, or too little memory: the run continues without
     give_up_capture(error.what());
   }
 }

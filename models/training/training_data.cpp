@@ -124,8 +124,8 @@ bool TrainingData::next_of_ranks(Batch& batch) {
   return true;
 }
 
-// The next batch of which a rank has a row. Each tells how many it has, so that all know where theirs are in the whole,
-// and how long it has waited for images.
+// Returns the next batch of which any rank has a row. Each rank sends its number of rows, so that all know their
+// positions in the global batch, and how long it has waited for images.
 bool TrainingData::next_shared(Batch& batch) {
   bool more = false;
   do {

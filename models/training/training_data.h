@@ -41,7 +41,7 @@ class TrainingData {
   Loader* val() { return val_.get(); }  // null where the config has none
   const Loader* val() const { return val_.get(); }
 
-  // The workers begin to make the batches of an epoch, unless they do so already and none has been taken.
+  // Starts the workers on the batches of an epoch, unless they already make them and next() has returned none.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image);
   // Gets the epoch's next batch that can be trained on; false: there are no more. An image that one rank cannot read is
   // an Error on all.
@@ -72,7 +72,7 @@ class TrainingData {
   std::set<std::string> skipped_by_ranks_;  // by set and number
   std::vector<std::string> messages_of_ranks_;
   std::unique_ptr<Loader> train_, val_;
-  std::int64_t untouched_epoch_ = -1;  // whose batches the workers make, and of which none was taken; -1: none
+  std::int64_t untouched_epoch_ = -1;  // whose batches the workers make, and of which next() returned none; -1: none
 };
 
 }  // namespace twiddle

@@ -33,7 +33,7 @@ void WeightAverage::restore(std::vector<Tensor> averages) {
   begun_ = true;
 }
 
-// A captured step has changed both since their versions were last looked at.
+// A captured step has changed both since their versions were last read.
 void WeightAverage::exchange() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     std::swap(parameters_[i]->variable.value(), averages_[i]);

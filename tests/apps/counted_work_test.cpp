@@ -40,7 +40,7 @@ TEST(CountedWork, StopsOnSignal) {
   }
 }
 
-// So many images that the work does not finish within the test.
+// Enough images that the work does not finish within the test.
 class ManyImages : public testing::Test {
  protected:
   ManyImages() : folder_(fresh_folder("many_images")), config_((folder_ / "many.yaml").string()) {

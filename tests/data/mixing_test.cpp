@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-// A batch whose image i has the value i everywhere and the one-hot target of class i.
+// A batch whose image i has the value i everywhere and the one-hot target i.
 struct MixedBatch {
   std::int64_t count;
   std::vector<std::int64_t> shape{2, 6, 8};

@@ -1,5 +1,5 @@
-// Products of the engines fbfft and cufft as they run on a GPU. gemm_block_test.cpp runs the blocks of our own products
-// on the CPU.
+// Products of the engines fbfft and cufft as they run on a GPU. gemm_block_test.cpp runs the blocks of Twiddle's
+// products on the CPU.
 #include <gtest/gtest.h>
 
 #include "fft/spectral_engine.h"

@@ -194,7 +194,7 @@ TEST_P(PairProductTest, ScalesColumnsThatAreMostlyZero) {
   }
 }
 
-// A has so many tiles that both factors are split before the product.
+// A has enough tiles that both factors are split before the product.
 TEST_P(PairProductTest, SplitsBothFactorsOfLargeMatrices) {
   std::uniform_int_distribution<int> rows(900, 1200), columns(1, 200), length(1, 300);
   for (int round = 0; round < 6; ++round)

@@ -65,7 +65,7 @@ TEST_P(EveryDevice, LayersKeepReportedBytes) {
   }
 }
 
-// So many groups that their values exceed the rounding of the comparison.
+// Enough groups that their values exceed the rounding of the comparison.
 TEST_P(EveryDevice, GroupNormKeepsTwoValuesPerGroup) {
   expect_kept_as_said(GetParam(), "group_norm", {{"groups", "2048"}}, {2048, 2, 1});
 }

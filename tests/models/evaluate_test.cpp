@@ -148,7 +148,7 @@ TEST(Evaluate, NamesImageWithInvalidLabel) {
   }
 }
 
-// NaN outputs are no prediction, and in particular not one of class 0.
+// NaN outputs are no prediction, and in particular not one of label 0.
 TEST(Evaluate, CountsNonFiniteOutputsAsWrong) {
   AlwaysTwo two;
   for (Parameter* parameter : two.model.net->parameters())

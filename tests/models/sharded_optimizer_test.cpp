@@ -36,7 +36,7 @@ struct UpdateBench {
       parameter.learning_rate = size == 64 ? 2 : 1;
     }
   }
-  // Of few bits, so that the parts of one add up to it exactly.
+  // With few bits, so that the parts of one add up to it exactly.
   static std::vector<float> numbers(std::int64_t size, int seed) {
     const RandomSequence random = RandomSequence{static_cast<std::uint64_t>(seed)};
     std::vector<float> values;
@@ -151,7 +151,7 @@ TEST(ShardedOptimizer, BucketsHalveInSize) {
     const ShardedOptimizer sharded(*ranks, ctx, pointers, *optimizer, false);
     std::vector<int> in_buckets{1};
     for (std::size_t i = 1; i < pointers.size(); ++i) {
-      const Tensor &here = sharded.gradients()[i], &before = sharded.gradients()[i - 1];  // lies behind it
+      const Tensor &here = sharded.gradients()[i], &before = sharded.gradients()[i - 1];  // stored after it
       if (before.read() != here.read() + here.size()) in_buckets.push_back(0);
       ++in_buckets.back();
     }

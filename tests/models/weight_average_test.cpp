@@ -87,7 +87,7 @@ TEST(WeightAverage, IsSavedInCheckpoint) {
   EXPECT_EQ(first_of(restored.run), 3);
 }
 
-// Computed by hand over the steps of a run: all tensors, including batch norm's running statistics.
+// Computed by a plain loop over the steps of a run: all tensors, including batch norm's running statistics.
 TEST_P(EveryDevice, WeightAverageIncludesEveryStep) {
   struct ByHand : TrainObserver {
     Trainer* trainer = nullptr;

@@ -46,7 +46,7 @@ TEST(MpiRanks, SumsAreBitwiseIdentical) {
   }
 }
 
-// Equals sum(), in two halves.
+// Equals sum(), in two steps.
 TEST(MpiRanks, ReduceScattersAndAllGathers) {
   const auto stream = make_stream({});
   for (const std::size_t shard : {std::size_t(1), std::size_t(500), std::size_t(1) << 19}) {

@@ -91,8 +91,7 @@ class ThreadRank : public Communicator {
       at += bytes / sizeof(float);
     }
   }
-  // Beside the stream's work: of what is begun the memory is spoiled until the stream waits for it, so that nobody
-  // looks before.
+  // Asynchronous calls fill the memory with NaN until the stream waits for them, so that tests detect early reads.
   std::shared_ptr<Event> begin_reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
     std::vector<float> given(values, values + count);
     std::fill(values, values + count, std::numeric_limits<float>::quiet_NaN());

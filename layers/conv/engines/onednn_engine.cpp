@@ -32,8 +32,8 @@ using onednn::Operand, onednn::Plan;
 
 // oneDNN sums one by one in float, which loses 1.9e-8 times the root of their number (measured): beyond 9,216, fp32's
 // error limit is near. Longer sums are computed piece by piece, over images and places for a weight's gradient, where
-// pieces cost time, and sooner over channels or filters, where they do not: so that each image and filter meets the
-// limit.
+// pieces cost time, and sooner over channels or filters, where they do not: so that every image and filter is within
+// the limit.
 constexpr std::int64_t longest_over_places = 9216, longest_over_planes = 4608;
 
 // Where the plain tensors of a run lie.

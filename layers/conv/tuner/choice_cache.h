@@ -50,7 +50,7 @@ class ChoiceCache {
   // Adds the lines to what the file has by now, in one write.
   void store(const std::vector<Line>& lines);
   void store(const ChoiceKey& key, const Entry& entry) { store({{key, entry}}); }
-  // Why the file lacks what was stored: "cannot write ..."; empty: it has everything.
+  // Why stored lines are missing in the file: "cannot write ..."; empty: none is missing.
   const std::string& write_failure() const { return write_failure_; }
 
  private:

@@ -278,7 +278,7 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& questi
   return choices_.at(question);
 }
 
-// Empty if the trial run lacks memory; the passes themselves may have enough.
+// Returns nothing if memory is too small for the trial run; it may be enough for the passes.
 std::optional<AutotunerResult> ConvTuner::autotune(Context& ctx, const Question& question,
                                                    const std::vector<ConvPass>& passes) {
   Autotuner::Rules rules{.workspace_limit = policy_.workspace_limit, .deterministic = policy_.deterministic};

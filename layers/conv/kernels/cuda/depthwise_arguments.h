@@ -9,7 +9,7 @@
 #include "layers/conv/kernels/cuda/depthwise_whole_planes.h"
 
 // From a problem to the arguments of the kernels, and how large their blocks are. Sizes of blocks change the speed, and
-// of results only how long sums are cut into parts.
+// in results only how long sums are split.
 namespace twiddle::depthwise {
 
 constexpr int largest_kernel = 11;
