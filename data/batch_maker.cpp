@@ -201,7 +201,7 @@ void BatchMaker::check_labels(std::int64_t index, const std::vector<std::int64_t
 }
 
 // Writes the target of the image that is being added. A target image gets the same random numbers as its input, so
-// that both are rotated, cropped and flipped alike.
+// that both are rotated, cropped and flipped the same way.
 void BatchMaker::write_target(Target& target, RandomSequence random, HostBatch& batch) const {
   float* const to = batch.targets + batch.count * target_values_;
   const float* const image = batch.images + batch.count * image_floats_;

@@ -4,8 +4,8 @@ usage: python convert_times.py alexnet vgg19 ... [--device cuda] [--precision fp
                                [--compile] [--batch-size N] [--seconds 1] [--apart] [--converted-alone]
 
 An iteration is forward, loss, backward and a fused SGD update on one random batch; times are medians of five samples, and
-cuDNN's benchmark mode is on. The loss of the first step is shown beside that of the same weights in PyTorch. --apart: besides, with
-the same plans, but with no spectra kept from the forward pass for the backward passes.
+cuDNN's benchmark mode is on. The loss of the first step is printed next to PyTorch's with the same weights. --apart: also with the
+same plans, but without spectra kept from the forward pass for the backward passes.
 """
 
 import argparse

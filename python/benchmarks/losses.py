@@ -5,7 +5,7 @@ usage: python losses.py [NETWORK ...] [--device cuda] [--steps 200] [--precision
 
 The networks are those of networks.py, of full width, with small images, so that 200 steps in float64 take a GPU a minute or so.
 The weights and batches of all runs are the same: SGD with momentum 0.9 at a rate that leaves time before training magnifies
-roundings to differences of any size. Printed are the largest relative difference to the reference's loss up to a step, and the mean of all.
+roundings to differences of any size. Prints the largest relative difference to the reference's loss up to a step, and the mean.
 """
 
 import argparse
@@ -38,7 +38,7 @@ trainings = {
 
 
 def network(training, seed):
-    """Initializes as PyTorch does, but without norms as He et al. 2015 do, for a deep network would learn nothing in so few steps."""
+    """Initializes as PyTorch does, but without norms as in He et al. 2015: a deep network would learn nothing in so few steps."""
     torch.manual_seed(seed)
     net = training.make()
     if not any(isinstance(layer, (nn.BatchNorm2d, nn.LayerNorm)) for layer in net.modules()):

@@ -44,7 +44,7 @@ def conv2d(
         precision: ``"fp32"``: relative errors below 2e-6, whatever PyTorch's flags for TF32 say; ``"tf32"``: below 1e-3.
         workspace_limit: bytes of scratch memory that a pass may take.
         engine: ``"measured"`` times all plans of all engines once for each shape and remembers the fastest, on disk,
-            too; ``"rule"`` selects the highest-ranked without measuring; ``"fbfft"`` or ``"fft:48x48"`` names an engine or its plan.
+            too; ``"rule"`` selects one without measuring; ``"fbfft"`` or ``"fft:48x48"`` names an engine or its plan.
             None: ``"measured"``, and ``"rule"`` under ``torch.use_deterministic_algorithms``.
         strict: raise if PyTorch's convolution would have to be used, instead of a warning.
 

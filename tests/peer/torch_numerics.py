@@ -104,7 +104,7 @@ def initialize(net, seed):
 
 
 class Switched:
-    """The forward pass of a net where given outputs of its ReLUs determine what passes them, and what the max pooling after them."""
+    """The forward pass of a net where given outputs of its ReLUs decide what passes them, and what the max pooling after them."""
 
     def __init__(self, net, outputs):
         self.net, self.outputs, self.differing, self.total = net, outputs, 0, 0
