@@ -94,8 +94,7 @@ BenchResult bench_winograd_errors(const BenchRequest& request) {
   if (request.print)
     fmt::print(
         "largest absolute error of an element, forward, one image\n{}\n"
-        "Input and filters are uniform in [-1, 1], as in the paper; every element is compared with its sum in double. "
-        "An\n"
+        "Input and filters are uniform in [-1, 1], as in the paper; every element is compared with a double sum. An\n"
         "engine is shown by its first plan, which `rule` would select. {}: {}.\n{}\n\n",
         table.text(), join_names(paper.columns), paper.source, paper.note);
   return result;

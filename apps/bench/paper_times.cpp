@@ -31,8 +31,7 @@ PaperTimes fbfft_table4() {
            {{"L5", fprop}, {39.82, 21.35}},
            {{"L5", bprop}, {28.33, 20.22}},
            {{"L5", acc_grad}, {47.84, 21.26}}},
-          "The paper prints L2 with 64 filters, but its times fit 128 alone: they are listed with L2b. Its rates count "
-          "the\n"
+          "The paper prints L2 with 64 filters, but its times fit 128 alone: see L2b. Its rates count the\n"
           "input's positions instead of the output's and are 1.2 to 2.6 times too high; ours are true multiply-adds."};
 }
 
