@@ -14,25 +14,26 @@ const std::vector<double>* PaperTimes::find(const std::string& layer, ConvPass p
 }
 
 PaperTimes fbfft_table4() {
-  return {"Vasilache et al. 2014, table 4, Tesla K40m",
-          {"K40m cuDNN 1", "K40m cuFFT"},
-          {{{"L1", fprop}, {125.11, 80.98}},
-           {{"L1", bprop}, {153.39, 66.49}},
-           {{"L1", acc_grad}, {155.07, 69.63}},
-           {{"L2b", fprop}, {354.83, 46.44}},
-           {{"L2b", bprop}, {579.37, 46.25}},
-           {{"L2b", acc_grad}, {416.34, 47.03}},
-           {{"L3", fprop}, {130.89, 17.77}},
-           {{"L3", bprop}, {245.57, 16.97}},
-           {{"L3", acc_grad}, {154.96, 17.00}},
-           {{"L4", fprop}, {15.13, 4.88}},
-           {{"L4", bprop}, {20.80, 4.71}},
-           {{"L4", acc_grad}, {18.17, 4.70}},
-           {{"L5", fprop}, {39.82, 21.35}},
-           {{"L5", bprop}, {28.33, 20.22}},
-           {{"L5", acc_grad}, {47.84, 21.26}}},
-          "The paper prints L2 with 64 filters, but its times fit 128 alone: see L2b. Its rates count the\n"
-          "input's positions instead of the output's and are 1.2 to 2.6 times too high; ours are true multiply-adds."};
+  return {
+      "Vasilache et al. 2014, table 4, Tesla K40m",
+      {"K40m cuDNN 1", "K40m cuFFT"},
+      {{{"L1", fprop}, {125.11, 80.98}},
+       {{"L1", bprop}, {153.39, 66.49}},
+       {{"L1", acc_grad}, {155.07, 69.63}},
+       {{"L2b", fprop}, {354.83, 46.44}},
+       {{"L2b", bprop}, {579.37, 46.25}},
+       {{"L2b", acc_grad}, {416.34, 47.03}},
+       {{"L3", fprop}, {130.89, 17.77}},
+       {{"L3", bprop}, {245.57, 16.97}},
+       {{"L3", acc_grad}, {154.96, 17.00}},
+       {{"L4", fprop}, {15.13, 4.88}},
+       {{"L4", bprop}, {20.80, 4.71}},
+       {{"L4", acc_grad}, {18.17, 4.70}},
+       {{"L5", fprop}, {39.82, 21.35}},
+       {{"L5", bprop}, {28.33, 20.22}},
+       {{"L5", acc_grad}, {47.84, 21.26}}},
+      "The paper prints L2 with 64 filters, but its times fit 128 alone: they are shown at L2b. Its rates count the\n"
+      "input's positions instead of the output's and are 1.2 to 2.6 times too high; ours are true multiply-adds."};
 }
 
 PaperTimes fbfft_table5() {

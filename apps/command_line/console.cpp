@@ -57,8 +57,8 @@ void Console::log_to(const std::string& path) {
 
 void Console::log(const std::string& text) {
   if (!log_ || write(log_.get(), printable_lines(text) + "\n") || std::exchange(log_failure_reported_, true)) return;
-  write_stderr(
-      fmt::format("{}the log file cannot be written ({}): it misses what follows\n", erased(), std::strerror(errno)));
+  write_stderr(fmt::format("{}the log file cannot be written ({}): later lines are missing in it\n", erased(),
+                           std::strerror(errno)));
 }
 
 void Console::show(const std::string& text) {
