@@ -55,7 +55,7 @@ void Variable::add_grad(Context& ctx, Tensor grad) const {
     return;
   }
   // Out of place, except in its own buffer: the first gradient may be shared with another variable.
-  Tensor sum = buffer.defined() ? buffer : Tensor(*ctx.stream, grad.shape());
+  Tensor sum = buffer.defined() ? buffer : Tensor(*ctx.stream, grad.shape(), grad.type());
   add(*ctx.stream, state_->grad, grad, sum);
   state_->grad = std::move(sum);
 }

@@ -3,6 +3,7 @@
 
 #include "framework/device.h"
 #include "framework/divisor.h"
+#include "framework/dtype.h"
 #include "framework/host_device.h"
 
 namespace twiddle {
@@ -19,10 +20,12 @@ inline void require_host(const Stream& stream, const char* loop) {
 
 }  // namespace detail
 
-// Four adjacent floats, 16-byte aligned, that a GPU loads and stores at once.
-struct alignas(16) Four {
-  float at[4];
+// Four adjacent elements that a GPU loads and stores at once.
+template <class T>
+struct alignas(4 * sizeof(T)) FourOf {
+  T at[4];
 };
+using Four = FourOf<float>;
 
 }  // namespace twiddle
 
@@ -46,10 +49,11 @@ void for_each_index(Stream& stream, std::int64_t count, const Functor& functor, 
   detail::for_each_index_cpu(count, functor, cost);
 }
 
-// out[i] = functor(i, in[i]...): like map_elements below, for functions that also need the index.
-template <class Functor, class... Floats>
-void map_indexed(Stream& stream, std::int64_t count, const Functor& functor, std::int64_t cost, float* out,
-                 const Floats*... in) {
+// out[i] = functor(i, in[i]...): like map_elements below, for functions that also need the index. Elements of out and
+// in may be float, Bf16 or Half; the functor takes and returns floats, and each result is rounded once.
+template <class Functor, class Out, class... In>
+void map_indexed(Stream& stream, std::int64_t count, const Functor& functor, std::int64_t cost, Out* out,
+                 const In*... in) {
   if (count <= 0) return;
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::map_cuda(stream, count, detail::MapIndexed<Functor>{functor}, out, in...);
@@ -60,17 +64,17 @@ void map_indexed(Stream& stream, std::int64_t count, const Functor& functor, std
 
 // out[i] = functor(in[i]...) for every i in [0, count): a pure function of floats, so that a GPU moves 16 bytes at a
 // time and the CPU's loop becomes vector code. `out` may be one of the inputs. `cost` as above.
-template <class Functor, class... Floats>
-void map_elements(Stream& stream, std::int64_t count, const Functor& functor, std::int64_t cost, float* out,
-                  const Floats*... in) {
+template <class Functor, class Out, class... In>
+void map_elements(Stream& stream, std::int64_t count, const Functor& functor, std::int64_t cost, Out* out,
+                  const In*... in) {
   map_indexed(stream, count, detail::WithoutIndex<Functor>{functor}, cost, out, in...);
 }
 
 // As map_elements, for a row-major matrix and functions that differ from row to row: functor.row(row) makes the row's
 // own, which is called with (column, in...).
-template <class Rows, class... Floats>
-void map_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Rows& functor, std::int64_t cost,
-              float* out, const Floats*... in) {
+template <class Rows, class Out, class... In>
+void map_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Rows& functor, std::int64_t cost, Out* out,
+              const In*... in) {
   if (rows <= 0 || columns <= 0) return;
 #ifdef __CUDACC__
   if (on_gpu(stream)) {
@@ -98,9 +102,9 @@ void reduce_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const 
 
 // out[i] = functor(in[i]...) over a row-major matrix, and sums[row] of what was written: one pass for both. `out` is
 // none of the inputs. The order of a sum is fixed, as above.
-template <class Functor, class... Floats>
-void map_and_sum_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, float* out,
-                      float* sums, const Floats*... in) {
+template <class Functor, class Out, class... In>
+void map_and_sum_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, Out* out,
+                      float* sums, const In*... in) {
   if (rows <= 0) return;
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::map_and_sum_rows_cuda(stream, rows, columns, functor, out, sums, in...);

@@ -7,6 +7,7 @@
 #include "framework/config/params.h"
 #include "framework/parameter.h"
 #include "framework/random.h"
+#include "framework/tensor_ops.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -76,6 +77,15 @@ void fill_initial(std::span<float> values, const Initializer& initializer, std::
         break;
     }
   }
+}
+
+Tensor Parameter::working(Stream& stream, DType type) {
+  const Tensor& value = variable.value();
+  if (type == DType::f32) return value;
+  if (!copy.defined() || copy.type() != type) copy = Tensor(stream, shape, type), copied = {};
+  if (copied != value.version()) cast_into(stream, value, copy);
+  copied = value.version();
+  return copy;
 }
 
 void initialize(Stream& stream, Parameter& parameter, std::uint64_t seed) {

@@ -20,6 +20,12 @@ struct Parameter {
   float learning_rate = 1;   // multiplies the schedule's rate
   Variable variable{Tensor{}, true};
 
+  Tensor copy = {};     // of 16 bits, made by working()
+  Version copied = {};  // of the value, when the copy was made
+  // Returns the value in the type that a layer computes with: the value itself in f32, else a rounded copy, which is
+  // made again after the value has changed. Gradients and updates are those of the value.
+  Tensor working(Stream& stream, DType type);
+
   void keep_from_training() { trainable = false, variable = Variable(Tensor{}, false); }  // before it has a value
 };
 

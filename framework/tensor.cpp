@@ -1,6 +1,7 @@
 #include "framework/tensor.h"
 
 #include <atomic>
+#include <cstddef>
 #include <limits>
 
 #include "framework/error.h"
@@ -12,15 +13,6 @@ namespace {
 std::uint64_t next_storage_id() {
   static std::atomic<std::uint64_t> counter{0};  // names only; no behaviour hangs on its values
   return ++counter;
-}
-
-template <class T>
-constexpr DType type_of = DType::f32;
-template <>
-constexpr DType type_of<std::int32_t> = DType::i32;
-
-const char* name_of(DType type) {
-  return type == DType::f32 ? "f32" : "i32";
 }
 
 }  // namespace
@@ -52,14 +44,14 @@ std::string to_string(const Shape& shape) {
 }
 
 Tensor::Tensor(Stream& stream, Shape shape, DType type) : shape_(std::move(shape)) {
-  const auto bytes = static_cast<std::size_t>(count_of(shape_)) * 4;
+  const auto bytes = static_cast<std::size_t>(count_of(shape_) * size_of(type));
   storage_ = std::make_shared<Storage>(Storage{stream.allocate(bytes), stream.device(), type, {next_storage_id(), 0}});
 }
 
-Tensor Tensor::over(Device device, Shape shape, std::shared_ptr<void> block) {
+Tensor Tensor::over(Device device, Shape shape, std::shared_ptr<void> block, DType type) {
   Tensor tensor;
   tensor.shape_ = std::move(shape);
-  tensor.storage_ = std::make_shared<Storage>(Storage{std::move(block), device, DType::f32, {next_storage_id(), 0}});
+  tensor.storage_ = std::make_shared<Storage>(Storage{std::move(block), device, type, {next_storage_id(), 0}});
   return tensor;
 }
 
@@ -73,7 +65,7 @@ template <class T>
 Tensor Tensor::from(Stream& stream, Shape shape, const std::vector<T>& values) {
   require(count_of(shape) == static_cast<std::int64_t>(values.size()), "a tensor ", to_string(shape), " needs ",
           count_of(shape), " values, got ", values.size());
-  Tensor tensor(stream, std::move(shape), type_of<T>);
+  Tensor tensor(stream, std::move(shape), dtype_of<T>);
   stream.copy(tensor.write<T>(), values.data(), tensor.bytes());
   if (tensor.device().kind != Device::Kind::cpu) stream.synchronize();  // the vector may go away
   return tensor;
@@ -92,17 +84,17 @@ Device Tensor::device() const {
 template <class T>
 const T* Tensor::read() const {
   require(defined(), "reading an undefined tensor");
-  if (storage_->type != type_of<T>)
-    throw Error(join("a ", name_of(storage_->type), " tensor ", to_string(shape_), " read as ", name_of(type_of<T>)));
+  if (storage_->type != dtype_of<T>)
+    throw Error(join("a ", to_string(storage_->type), " tensor ", to_string(shape_), " read as ", to_string(dtype_of<T>)));
   return static_cast<const T*>(storage_->block.get());
 }
 
 template <class T>
 T* Tensor::write() {
   require(defined(), "writing an undefined tensor");
-  if (storage_->type != type_of<T>)
+  if (storage_->type != dtype_of<T>)
     throw Error(
-        join("a ", name_of(storage_->type), " tensor ", to_string(shape_), " written as ", name_of(type_of<T>)));
+        join("a ", to_string(storage_->type), " tensor ", to_string(shape_), " written as ", to_string(dtype_of<T>)));
   ++storage_->version.writes;
   return static_cast<T*>(storage_->block.get());
 }
@@ -119,10 +111,10 @@ Tensor Tensor::reshaped(Shape shape) const {
   return view;
 }
 Tensor Tensor::part(std::int64_t first, Shape shape) const {
-  require(first >= 0 && first + count_of(shape) <= size() && type() == DType::f32, "no ", to_string(shape), " at ",
-          first, " of ", to_string(shape_));
-  auto* const begin = static_cast<float*>(storage_->block.get()) + first;
-  return over(storage_->device, std::move(shape), std::shared_ptr<void>(storage_->block, begin));
+  require(first >= 0 && first + count_of(shape) <= size(), "no ", to_string(shape), " at ", first, " of ",
+          to_string(shape_));
+  auto* const begin = static_cast<std::byte*>(storage_->block.get()) + first * size_of(type());
+  return over(storage_->device, std::move(shape), std::shared_ptr<void>(storage_->block, begin), type());
 }
 
 template <class T>
@@ -133,13 +125,14 @@ std::vector<T> Tensor::to_vector(Stream& stream) const {
   return values;
 }
 
-template Tensor Tensor::from<float>(Stream&, Shape, const std::vector<float>&);
-template Tensor Tensor::from<std::int32_t>(Stream&, Shape, const std::vector<std::int32_t>&);
-template const float* Tensor::read<float>() const;
-template const std::int32_t* Tensor::read<std::int32_t>() const;
-template float* Tensor::write<float>();
-template std::int32_t* Tensor::write<std::int32_t>();
-template std::vector<float> Tensor::to_vector<float>(Stream&) const;
-template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>(Stream&) const;
+#define TWIDDLE_TENSOR_OF(T)                                              \
+  template Tensor Tensor::from<T>(Stream&, Shape, const std::vector<T>&); \
+  template const T* Tensor::read<T>() const;                              \
+  template T* Tensor::write<T>();                                         \
+  template std::vector<T> Tensor::to_vector<T>(Stream&) const;
+TWIDDLE_TENSOR_OF(float)
+TWIDDLE_TENSOR_OF(std::int32_t)
+TWIDDLE_TENSOR_OF(Bf16)
+TWIDDLE_TENSOR_OF(Half)
 
 }  // namespace twiddle

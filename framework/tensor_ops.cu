@@ -13,6 +13,10 @@ struct Add {
   TWIDDLE_HD float operator()(float a, float b) const { return a + b; }
 };
 
+struct Same {
+  TWIDDLE_HD float operator()(float x) const { return x; }
+};
+
 struct AddBias {  // y [outer, channels, inner] as rows of `inner`
   Divisor channels;
   const float* bias;
@@ -23,19 +27,21 @@ struct AddBias {  // y [outer, channels, inner] as rows of `inner`
   TWIDDLE_HD Row row(std::int64_t row) const { return {bias[channels.remainder(row)]}; }
 };
 
+template <class T>
 struct RowSum {
   std::int64_t columns;
-  const float* x;
+  const T* x;
   float* sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return to_float(x[row * columns + column]); }
   TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
 };
 
+template <class T>
 struct ColumnSum {  // x [rows, columns] to [columns]
   std::int64_t columns;
-  const float* x;
+  const T* x;
   float* sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return to_float(x[row * columns + column]); }
   TWIDDLE_HD void store(std::int64_t column, double sum) const { sums[column] = static_cast<float>(sum); }
 };
 
@@ -97,14 +103,36 @@ struct LimitNorm {  // one row
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
   require(a.shape() == b.shape() && a.shape() == sum.shape(), "add: shapes ", to_string(a.shape()), ", ",
           to_string(b.shape()), ", ", to_string(sum.shape()), " differ");
-  map_elements(stream, sum.size(), Add{}, 1, sum.write(), a.read(), b.read());
+  with_type(sum.type(), [&](auto t) {
+    using T = decltype(t);
+    map_elements(stream, sum.size(), Add{}, 1, sum.write<T>(), a.read<T>(), b.read<T>());
+  });
+}
+
+Tensor cast(Stream& stream, const Tensor& x, DType type) {
+  if (x.type() == type) return x;
+  Tensor y(stream, x.shape(), type);
+  cast_into(stream, x, y);
+  return y;
+}
+
+void cast_into(Stream& stream, const Tensor& x, Tensor& y) {
+  require(x.shape() == y.shape(), "cast: shapes ", to_string(x.shape()), ", ", to_string(y.shape()), " differ");
+  with_type(x.type(), [&](auto from) {
+    with_type(y.type(), [&](auto to) {
+      map_elements(stream, y.size(), Same{}, 1, y.write<decltype(to)>(), x.read<decltype(from)>());
+    });
+  });
 }
 
 void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner, Tensor& y) {
   const std::int64_t channels = bias.size();
   require(inner > 0 && channels > 0 && y.size() % (channels * inner) == 0, "add_bias: ", channels,
           " biases do not fit ", to_string(y.shape()));
-  map_rows(stream, y.size() / inner, inner, AddBias{Divisor(channels), bias.read()}, 1, y.write(), y.read());
+  with_type(y.type(), [&](auto t) {
+    using T = decltype(t);
+    map_rows(stream, y.size() / inner, inner, AddBias{Divisor(channels), bias.read()}, 1, y.write<T>(), y.read<T>());
+  });
 }
 
 Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels, std::int64_t inner) {
@@ -112,13 +140,13 @@ Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels,
           " channels do not fit ", to_string(y.shape()));
   const std::int64_t outer = y.size() / inner / channels;
   Tensor sums(stream, {channels});
-  if (inner == 1) {
-    reduce_columns(stream, outer, channels, ColumnSum{channels, y.read(), sums.write()});
-    return sums;
-  }
-  Tensor row_sums(stream, {outer * channels});
-  reduce_rows(stream, outer * channels, inner, RowSum{inner, y.read(), row_sums.write()});
-  reduce_columns(stream, outer, channels, ColumnSum{channels, row_sums.read(), sums.write()});
+  with_type(y.type(), [&](auto t) {
+    using T = decltype(t);
+    if (inner == 1) return reduce_columns(stream, outer, channels, ColumnSum<T>{channels, y.read<T>(), sums.write()});
+    Tensor row_sums(stream, {outer * channels});
+    reduce_rows(stream, outer * channels, inner, RowSum<T>{inner, y.read<T>(), row_sums.write()});
+    reduce_columns(stream, outer, channels, ColumnSum<float>{channels, row_sums.read(), sums.write()});
+  });
   return sums;
 }
 
@@ -148,7 +176,7 @@ void limit_norm(Stream& stream, const Tensor& norm, float limit, Tensor& x) {
 bool all_finite(Stream& stream, const Tensor& x) {
   // A sum of x * 0 is 0 where all are finite and NaN otherwise, but compilers may fold it; comparing a sum of squares
   // can overflow.
-  for (const float value : x.to_vector(stream)) {
+  for (const float value : cast(stream, x, DType::f32).to_vector(stream)) {
     if (!std::isfinite(value)) return false;
   }
   return true;

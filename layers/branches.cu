@@ -22,11 +22,12 @@ struct Multiply {
 };
 
 // Copies rows of `row` numbers between tensors whose rows are `from_row` and `to_row` long.
+template <class T>
 struct CopyRows {
   Divisor row;
   std::int64_t from_row, to_row;
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const std::int64_t index = row.quotient(i), column = i - index * row.value();
     to[index * to_row + column] = from[index * from_row + column];
@@ -55,22 +56,28 @@ std::int64_t row_of(const Shape& batched) {
 }
 
 Tensor concatenation_of(Stream& stream, const std::vector<Tensor>& parts, const Shape& batched) {
-  Tensor whole(stream, batched);
+  Tensor whole(stream, batched, parts.at(0).type());
   std::int64_t offset = 0;
   for (const Tensor& part : parts) {
     const std::int64_t row = row_of(part.shape());
-    for_each_index(stream, part.size(),
-                   CopyRows{Divisor(row), row, row_of(batched), part.read(), whole.write() + offset});
+    with_type(whole.type(), [&](auto t) {
+      using T = decltype(t);
+      for_each_index(stream, part.size(),
+                     CopyRows<T>{Divisor(row), row, row_of(batched), part.read<T>(), whole.write<T>() + offset});
+    });
     offset += row;
   }
   return whole;
 }
 
 Tensor part_of(Stream& stream, const Tensor& whole, std::int64_t offset, const Shape& batched) {
-  Tensor part(stream, batched);
+  Tensor part(stream, batched, whole.type());
   const std::int64_t row = row_of(batched);
-  for_each_index(stream, part.size(),
-                 CopyRows{Divisor(row), row_of(whole.shape()), row, whole.read() + offset, part.write()});
+  with_type(whole.type(), [&](auto t) {
+    using T = decltype(t);
+    for_each_index(stream, part.size(),
+                   CopyRows<T>{Divisor(row), row_of(whole.shape()), row, whole.read<T>() + offset, part.write<T>()});
+  });
   return part;
 }
 

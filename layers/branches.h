@@ -24,6 +24,7 @@ class Branches : public Layer {
   Branches(std::string name, Join join, std::vector<Path> paths);
   Variable forward(Context& ctx, const Variable& x) override;
   bool runs_without_rows() const override { return true; }  // for the layers of its paths
+  bool takes_16_bits() const override { return true; }
   bool keeps_output() const override { return relu_; }
   std::size_t kept_bytes() const override;
   bool take_over_relu() override;

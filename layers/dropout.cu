@@ -23,8 +23,11 @@ struct DropoutMask {
 };
 
 Tensor dropped(Stream& stream, const DropoutMask& mask, const Tensor& x) {
-  Tensor y(stream, x.shape());
-  map_indexed(stream, y.size(), mask, random_cost, y.write(), x.read());
+  Tensor y(stream, x.shape(), x.type());
+  with_type(x.type(), [&](auto t) {
+    using T = decltype(t);
+    map_indexed(stream, y.size(), mask, random_cost, y.write<T>(), x.read<T>());
+  });
   return y;
 }
 

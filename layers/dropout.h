@@ -8,6 +8,7 @@ class Dropout : public Layer {
  public:
   Dropout(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   std::string describe() const override;
 
  private:

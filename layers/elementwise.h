@@ -26,12 +26,17 @@ struct BackwardOf {
 
 }  // namespace detail
 
-// functor(first[i], others[i]...) for every element, as a new tensor of the shape of `first`.
+// functor(first[i], others[i]...) for every element, as a new tensor of the shape and type of `first`. All have one
+// type.
 template <class Functor, class... Tensors>
 Tensor map_tensors(Stream& stream, const Functor& functor, std::int64_t cost, const Tensor& first,
                    const Tensors&... others) {
-  Tensor result(stream, first.shape());
-  map_elements(stream, result.size(), functor, cost, result.write(), first.read(), others.read()...);
+  Tensor result(stream, first.shape(), first.type());
+  with_type(first.type(), [&](auto t) {
+    using T = decltype(t);
+    map_elements(stream, result.size(), functor, cost, result.write<T>(), first.read<T>(),
+                 others.template read<T>()...);
+  });
   return result;
 }
 

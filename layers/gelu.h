@@ -9,6 +9,7 @@ class Gelu : public Layer {
  public:
   Gelu(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   bool keeps_input() const override { return true; }
   std::string describe() const override { return by_tanh_ ? "by tanh" : ""; }
 

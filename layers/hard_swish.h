@@ -8,6 +8,7 @@ class HardSwish : public Layer {
  public:
   HardSwish(const Site& site, Params&) : Layer(site.name, site.input) {}
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   bool keeps_input() const override { return true; }
 };
 

@@ -44,6 +44,8 @@ class Layer {
   virtual bool keeps_output() const { return false; }
   virtual std::size_t kept_bytes() const { return 0; }  // per image, without input and output
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
+  // Whether both passes take and return elements of 16 bits, too; if not, Sequential casts before and after them.
+  virtual bool takes_16_bits() const { return false; }
   // Called if a ReLU follows. Returns true if the layer computes max(y, 0) itself from now on, which saves a pass.
   virtual bool take_over_relu() { return false; }
   // Called on the last layer of a path whose output is added to another path's. Returns true if the layer adds that
@@ -60,6 +62,8 @@ class Layer {
 
   const std::string& name() const { return name_; }
   const Shape& output_shape() const { return output_; }  // of one image, without the batch axis
+  DType output_type() const { return output_type_; }
+  void set_output_type(DType type) { output_type_ = type; }
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }
 
@@ -70,6 +74,7 @@ class Layer {
  private:
   std::string name_;
   Shape output_;
+  DType output_type_ = DType::f32;
   std::deque<Parameter> parameters_;
 };
 

@@ -8,6 +8,7 @@ class Relu : public Layer {
  public:
   Relu(const Site& site, Params&) : Layer(site.name, site.input) {}
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   bool keeps_output() const override { return !taken_over_; }
   bool shares_input() const override { return taken_over_; }
   std::string describe() const override { return taken_over_ ? "done by the layer before" : ""; }

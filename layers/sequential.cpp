@@ -14,18 +14,34 @@ Variable skip(const Layer& layer, Context& ctx, const Variable& x, const Variabl
   Shape shape = layer.output_shape();
   shape.insert(shape.begin(), 0);
   const Variable other = added != nullptr ? *added : Variable();
-  return ctx.tape.record(layer.name(), Tensor(*ctx.stream, shape), {x, other},
+  return ctx.tape.record(layer.name(), Tensor(*ctx.stream, shape, layer.output_type()), {x, other},
                          [x, other, nothing = x.value()](Context& back, const Tensor& grad_y) {
                            x.add_grad(back, nothing);
                            other.add_grad(back, grad_y);
                          });
 }
 
+Variable cast(Context& ctx, const std::string& name, const Variable& x, DType type) {
+  const DType given = x.value().type();
+  if (given == type) return x;
+  return ctx.tape.record(
+      name, cast(*ctx.stream, x.value(), type), {x},
+      [x, given](Context& back, const Tensor& grad_y) { x.add_grad(back, cast(*back.stream, grad_y, given)); });
+}
+
 // The range of a layer that joins paths covers only its own part: the layers inside have separate ranges.
 Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Variable* added) {
-  if (!layer.paths().empty()) return layer.forward(ctx, x);
+  if (!layer.paths().empty()) return cast(ctx, layer.name(), layer.forward(ctx, x), layer.output_type());
   const ProfilerRange range(ctx.profiler, *ctx.stream, layer.name(), "forward");
-  return added != nullptr ? layer.forward_with_sum(ctx, x, *added) : layer.forward(ctx, x);
+  const auto readable = [&](const Variable& value) {
+    return layer.takes_16_bits() ? value : cast(ctx, layer.name(), value, DType::f32);
+  };
+  const Variable read = readable(x);
+  const Variable y = added != nullptr ? layer.forward_with_sum(ctx, read, readable(*added)) : layer.forward(ctx, read);
+  const Variable stored = cast(ctx, layer.name(), y, layer.output_type());
+  for (const Variable& copy : {read, y})  // casts keep nothing
+    if (&copy.value() != &x.value() && &copy.value() != &stored.value()) copy.drop_value();
+  return stored;
 }
 
 Variable forward_through(Layer& layer, Context& ctx, const Variable& x, const Variable* added) try {
@@ -41,6 +57,7 @@ Variable forward_through(Layer& layer, Context& ctx, const Variable& x, const Va
 }  // namespace
 
 void Sequential::add(std::string kind, std::unique_ptr<Layer> layer, Place place) {
+  layer->set_output_type(type_);
   items_.push_back({std::move(kind), std::move(layer), std::move(place)});
 }
 
@@ -83,7 +100,7 @@ Variable Sequential::forward(Context& ctx, const Variable& x, const Variable* ad
   expected.insert(expected.begin(), x.value().shape().empty() ? 0 : x.value().dim(0));
   require(x.value().shape() == expected, "the network expects batches of ", to_string(input_), ", got ",
           to_string(x.value().shape()));
-  Variable current = x;
+  Variable current = cast(ctx, "input", x, type_);
   for (const Item& item : items_) {
     const bool last = &item == &items_.back();
     Variable next = forward_through(*item.layer, ctx, current, last ? added : nullptr);
@@ -95,11 +112,11 @@ Variable Sequential::forward(Context& ctx, const Variable& x, const Variable* ad
 }
 
 std::string Sequential::first_bad_layer(Context& ctx, const Variable& x) const {
-  Variable current = x;
+  Variable current = cast(ctx, "input", x, type_);
   std::string bad;
   for (const Item& item : items_) {
     const Variable before = current;
-    current = item.layer->forward(ctx, before);
+    current = forward_through(*item.layer, ctx, before, nullptr);
     if (all_finite(*ctx.stream, current.value())) continue;
     for (const Sequential* path : item.layer->paths())
       if (bad.empty()) bad = path->first_bad_layer(ctx, before);

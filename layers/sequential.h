@@ -18,11 +18,13 @@ class Sequential {
     Place place = {};
   };
 
-  explicit Sequential(Shape input) : input_(std::move(input)) {}
+  // Elements between layers are of `type`.
+  explicit Sequential(Shape input, DType type = DType::f32) : input_(std::move(input)), type_(type) {}
   void add(std::string kind, std::unique_ptr<Layer> layer, Place place = {});
   const std::vector<Item>& items() const { return items_; }
   std::vector<const Item*> all_items() const;  // those inside paths too, each path's before the layer that joins them
   const Shape& input_shape() const { return input_; }
+  DType type() const { return type_; }
   const Shape& output_shape() const;
   std::vector<Parameter*> parameters() const;                 // in the order of all_items()
   std::vector<const TunedConvolution*> convolutions() const;  // in the same order
@@ -35,6 +37,7 @@ class Sequential {
 
  private:
   Shape input_;
+  DType type_;
   std::vector<Item> items_;
 };
 

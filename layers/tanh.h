@@ -8,6 +8,7 @@ class Tanh : public Layer {
  public:
   Tanh(const Site& site, Params&) : Layer(site.name, site.input) {}
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   bool keeps_output() const override { return true; }
 };
 

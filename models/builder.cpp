@@ -120,13 +120,13 @@ class ChainBuilder {
     std::vector<Branches::Path> paths;
     bool shapes_known = true;
     for (ConfigNode* list : path_lists(kind, options)) {
-      Branches::Path path{names.at(paths.size()), Sequential(shape_)};
+      Branches::Path path{names.at(paths.size()), Sequential(shape_, net_.type())};
       ChainBuilder chain(path.layers, *this, layer);
       for (ConfigNode& inner : list->items) chain.add(inner);
       shapes_known = shapes_known && chain.shape_known_;
       paths.push_back(std::move(path));
     }
-    if (residual && paths.size() == 1) paths.push_back({"its input", Sequential(shape_)});
+    if (residual && paths.size() == 1) paths.push_back({"its input", Sequential(shape_, net_.type())});
     for (const char* key : {"layers", "shortcut", "paths"})  // as they are used, for a config that can be read again
       if (const ConfigNode* list = options.find(key)) params.use(key, *list);
     shape_known_ = shapes_known;
@@ -202,6 +202,8 @@ Model::~Model() = default;
 BuiltModel build_model(Params& root, const Config& config, Device device, ConvPolicy policy) {
   if (policy.engine.empty()) policy.engine = usual_engine(config, device);
   policy.deterministic = config.deterministic;
+  if (policy.warn && device.kind == Device::Kind::cpu && storage_of(policy.precision) != DType::f32)
+    policy.warn(join("precision ", to_string(policy.precision), " is emulated on a CPU, slower than fp32"));
   Model model;
   model.device = device;
   model.convolutions = std::make_unique<ConvTuner>(engines_of(config, device), policy);
@@ -210,10 +212,11 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
   } catch (const Error& error) {
     root.child("convolution").error("engine", error.what());
   }
-  model.net = std::make_unique<Sequential>(config.input);
+  model.net = std::make_unique<Sequential>(config.input, storage_of(policy.precision));
   ChainBuilder chain(*model.net, *model.convolutions, config.train.freeze, root.diagnostics());
   ConfigNode layers = config.layers;
   for (ConfigNode& layer : layers.items) chain.add(layer);
+  if (!model.net->items().empty()) model.net->items().back().layer->set_output_type(DType::f32);  // for the loss
   return {std::move(model), std::move(layers), chain.output()};
 }
 

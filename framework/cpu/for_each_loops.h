@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "framework/dtype.h"
 #include "framework/host_device.h"
 
 // How framework/for_each.h does its work on the CPU: a part of it, which nothing else includes.
@@ -19,26 +20,27 @@ void for_each_index_cpu(std::int64_t count, const Functor& functor, std::int64_t
 // Elementwise passes run in blocks: one call per block, with vector code inside. The output may be one of the inputs.
 inline constexpr std::int64_t map_block = 4096;
 
-template <class Functor, class... Floats>
-void map_indexed_cpu(std::int64_t count, const Functor& functor, std::int64_t cost, float* out, const Floats*... in) {
+template <class Functor, class Out, class... In>
+void map_indexed_cpu(std::int64_t count, const Functor& functor, std::int64_t cost, Out* out, const In*... in) {
   const auto map_one_block = [=](std::int64_t block) {
     const Functor f = functor;  // a local copy, which stores into `out` cannot change
     const std::int64_t begin = block * map_block, end = begin + map_block < count ? begin + map_block : count;
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) out[i] = f(i, in[i]...);
+    for (std::int64_t i = begin; i < end; ++i) out[i] = from_float<Out>(f(i, to_float(in[i])...));
   };
   for_each_index_cpu((count + map_block - 1) / map_block, map_one_block,
                      (count < map_block ? count : map_block) * cost);
 }
 
-template <class Rows, class... Floats>
-void map_rows_cpu(std::int64_t rows, std::int64_t columns, const Rows& functor, std::int64_t cost, float* out,
-                  const Floats*... in) {
+template <class Rows, class Out, class... In>
+void map_rows_cpu(std::int64_t rows, std::int64_t columns, const Rows& functor, std::int64_t cost, Out* out,
+                  const In*... in) {
   const auto map_one_row = [=](std::int64_t row) {
     const auto f = functor.row(row);
     const std::int64_t begin = row * columns;
 #pragma omp simd
-    for (std::int64_t column = 0; column < columns; ++column) out[begin + column] = f(column, in[begin + column]...);
+    for (std::int64_t column = 0; column < columns; ++column)
+      out[begin + column] = from_float<Out>(f(column, to_float(in[begin + column])...));
   };
   for_each_index_cpu(rows, map_one_row, columns * cost);
 }
@@ -56,10 +58,11 @@ struct WithoutIndex {
 // sums of blocks in double.
 inline constexpr std::int64_t reduce_lanes = 16, reduce_run = 512;
 
+template <class T>
 struct RowTerms {
   std::int64_t columns;
-  const float* x;
-  float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+  const T* x;
+  float term(std::int64_t row, std::int64_t column) const { return to_float(x[row * columns + column]); }
 };
 
 template <class Op>
@@ -83,15 +86,15 @@ void reduce_rows_cpu(std::int64_t rows, std::int64_t columns, const Op& op) {
   for (std::int64_t row = 0; row < rows; ++row) op.store(row, reduce_row_cpu(row, columns, op));
 }
 
-template <class Functor, class... Floats>
-void map_and_sum_rows_cpu(std::int64_t rows, std::int64_t columns, const Functor& functor, float* out, float* sums,
-                          const Floats*... in) {
+template <class Functor, class Out, class... In>
+void map_and_sum_rows_cpu(std::int64_t rows, std::int64_t columns, const Functor& functor, Out* out, float* sums,
+                          const In*... in) {
 #pragma omp parallel for schedule(static) if (rows > 1 && rows * columns > parallel_threshold)
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t begin = row * columns;
 #pragma omp simd
-    for (std::int64_t i = begin; i < begin + columns; ++i) out[i] = functor(in[i]...);
-    sums[row] = static_cast<float>(reduce_row_cpu(row, columns, RowTerms{columns, out}));
+    for (std::int64_t i = begin; i < begin + columns; ++i) out[i] = from_float<Out>(functor(to_float(in[i])...));
+    sums[row] = static_cast<float>(reduce_row_cpu(row, columns, RowTerms<Out>{columns, out}));
   }
 }
 

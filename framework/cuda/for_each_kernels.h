@@ -77,32 +77,50 @@ struct MapRows {
 
 constexpr int map_threads = 256;
 
-// Two loads of 16 bytes from every input are under way in each thread before it stores; what does not fill four goes
-// one by one.
-template <class Map, class... Floats>
-__global__ void map_kernel(std::int64_t count, std::int64_t fours, Map map, float* out, const Floats*... in) {
+// Two loads of four elements from every input are in flight in each thread before it stores; what does not fill four
+// goes one by one.
+template <class T>
+__device__ Four load_four(const T* from, std::int64_t index) {
+  const FourOf<T> four = reinterpret_cast<const FourOf<T>*>(from)[index];
+  return {to_float(four.at[0]), to_float(four.at[1]), to_float(four.at[2]), to_float(four.at[3])};
+}
+
+template <class T>
+__device__ void store_four(T* to, std::int64_t index, const Four& four) {
+  reinterpret_cast<FourOf<T>*>(to)[index] = {from_float<T>(four.at[0]), from_float<T>(four.at[1]),
+                                             from_float<T>(four.at[2]), from_float<T>(four.at[3])};
+}
+
+// What is left of it after a store.
+template <class T>
+__device__ Four rounded_to(const Four& four) {
+  return {to_float(from_float<T>(four.at[0])), to_float(from_float<T>(four.at[1])), to_float(from_float<T>(four.at[2])),
+          to_float(from_float<T>(four.at[3]))};
+}
+
+template <class Map, class Out, class... In>
+__global__ void map_kernel(std::int64_t count, std::int64_t fours, Map map, Out* out, const In*... in) {
   const std::int64_t first = std::int64_t(blockIdx.x) * (2 * map_threads) + threadIdx.x, second = first + map_threads;
-  Four* const to = reinterpret_cast<Four*>(out);
   if (second < fours) {
-    const Four a = map(4 * first, reinterpret_cast<const Four*>(in)[first]...);
-    const Four b = map(4 * second, reinterpret_cast<const Four*>(in)[second]...);
-    to[first] = a;
-    to[second] = b;
+    const Four a = map(4 * first, load_four(in, first)...);
+    const Four b = map(4 * second, load_four(in, second)...);
+    store_four(out, first, a);
+    store_four(out, second, b);
   } else if (first < fours) {
-    to[first] = map(4 * first, reinterpret_cast<const Four*>(in)[first]...);
+    store_four(out, first, map(4 * first, load_four(in, first)...));
   }
   const std::int64_t step = std::int64_t(gridDim.x) * map_threads;
   for (std::int64_t i = 4 * fours + std::int64_t(blockIdx.x) * map_threads + threadIdx.x; i < count; i += step)
-    out[i] = map.one(i, in[i]...);
+    out[i] = from_float<Out>(map.one(i, to_float(in[i])...));
 }
 
-template <class... Pointers>
-bool aligned_for_four(Pointers... pointers) {
-  return ((reinterpret_cast<std::uintptr_t>(pointers) % sizeof(Four) == 0) && ...);
+template <class... T>
+bool aligned_for_four(const T*... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % sizeof(FourOf<T>) == 0) && ...);
 }
 
-template <class Map, class... Floats>
-void map_cuda(Stream& stream, std::int64_t count, const Map& map, float* out, const Floats*... in) {
+template <class Map, class Out, class... In>
+void map_cuda(Stream& stream, std::int64_t count, const Map& map, Out* out, const In*... in) {
   const std::int64_t fours = aligned_for_four(out, in...) ? count / 4 : 0;
   map_kernel<<<blocks_for((count + 3) / 4, 2 * map_threads), map_threads, 0, native(stream)>>>(count, fours, map, out,
                                                                                                in...);
@@ -165,10 +183,10 @@ __device__ inline double warp_sum(double sum) {  // the first lane has the full 
 // compiler must assume that they may alias.
 constexpr int sum_fours = 4, sum_piece = 4 * sum_fours * sum_threads;
 
-template <class Functor, class... Floats>
+template <class Functor, class Out, class... In>
 __global__ void map_and_sum_short_rows_kernel(std::int64_t rows, int columns, int rows_each, Functor functor,
-                                              float* __restrict__ out, float* __restrict__ sums,
-                                              const Floats* __restrict__... in) {
+                                              Out* __restrict__ out, float* __restrict__ sums,
+                                              const In* __restrict__... in) {
   __shared__ Four staged[sum_fours * sum_threads];
   float* const results = reinterpret_cast<float*>(staged);
   const MapIndexed<WithoutIndex<Functor>> map{{functor}};
@@ -182,17 +200,21 @@ __global__ void map_and_sum_short_rows_kernel(std::int64_t rows, int columns, in
 #pragma unroll
     for (int k = 0; k < sum_fours; ++k) {
       const int i = min(thread + k * sum_threads, fours - 1);
-      values[k] = map(0, reinterpret_cast<const Four*>(in + begin)[i]...);
+      values[k] = rounded_to<Out>(map(0, load_four(in + begin, i)...));
     }
 #pragma unroll
     for (int k = 0; k < sum_fours; ++k) {
       const int i = thread + k * sum_threads;
       if (i >= fours) continue;
-      reinterpret_cast<Four*>(out + begin)[i] = values[k];
+      store_four(out + begin, i, values[k]);
       staged[i] = values[k];
     }
   }
-  if (const int i = 4 * fours + thread; i < count) out[begin + i] = results[i] = map.one(0, in[begin + i]...);
+  if (const int i = 4 * fours + thread; i < count) {
+    const Out result = from_float<Out>(map.one(0, to_float(in[begin + i])...));
+    out[begin + i] = result;
+    results[i] = to_float(result);
+  }
   __syncthreads();
   for (int row = thread / 32; row < rows_here; row += sum_warps) {
     float sum = 0;
@@ -205,25 +227,25 @@ __global__ void map_and_sum_short_rows_kernel(std::int64_t rows, int columns, in
 // The same for rows of any length and alignment, one block per row.
 constexpr int sum_batch = 8;
 
-template <class Functor, class... Floats>
-__global__ void map_and_sum_long_rows_kernel(std::int64_t columns, Functor functor, float* __restrict__ out,
-                                             float* __restrict__ sums, const Floats* __restrict__... in) {
+template <class Functor, class Out, class... In>
+__global__ void map_and_sum_long_rows_kernel(std::int64_t columns, Functor functor, Out* __restrict__ out,
+                                             float* __restrict__ sums, const In* __restrict__... in) {
   __shared__ double partial[sum_warps];
   const std::int64_t begin = std::int64_t(blockIdx.x) * columns;
   float sum = 0;
   for (std::int64_t first = threadIdx.x; first < columns; first += sum_batch * sum_threads) {
-    float values[sum_batch];
+    Out values[sum_batch];
 #pragma unroll
     for (int k = 0; k < sum_batch; ++k) {
       const std::int64_t column = first + k * sum_threads;
-      if (column < columns) values[k] = functor(in[begin + column]...);
+      if (column < columns) values[k] = from_float<Out>(functor(to_float(in[begin + column])...));
     }
 #pragma unroll
     for (int k = 0; k < sum_batch; ++k) {
       const std::int64_t column = first + k * sum_threads;
       if (column >= columns) continue;
       out[begin + column] = values[k];
-      sum += values[k];
+      sum += to_float(values[k]);
     }
   }
   double total = warp_sum(sum);
@@ -234,9 +256,9 @@ __global__ void map_and_sum_long_rows_kernel(std::int64_t columns, Functor funct
   sums[blockIdx.x] = static_cast<float>(total);
 }
 
-template <class Functor, class... Floats>
-void map_and_sum_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, float* out,
-                           float* sums, const Floats*... in) {
+template <class Functor, class Out, class... In>
+void map_and_sum_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, Out* out,
+                           float* sums, const In*... in) {
   constexpr int longest = sum_piece / 4;  // four of them, so that each piece is 16-byte aligned
   if (columns > 0 && columns <= longest && aligned_for_four(out, in...)) {
     const int rows_each = 4 * (longest / static_cast<int>(columns));

@@ -77,9 +77,9 @@ Variable Conv2d::forward(Context& ctx, const Variable& given) {
   if (ctx.training && x.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_input);
   if (ctx.training && weight_->variable.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_weight);
   const Tensor input = x.value(), bias = bias_ ? bias_->variable.value() : Tensor();
-  const Tensor y(*ctx.stream, with_batch(shape[0], output_shape()));
+  const Tensor y(*ctx.stream, with_batch(shape[0], output_shape()), output_type());
   ConvOperands operands = operands_of(here, {.x = input,
-                                             .w = weight_->variable.value(),
+                                             .w = weight_->working(*ctx.stream, input.type()),
                                              .y = y,
                                              .bias = transposed ? Tensor() : bias,
                                              .relu = !transposed && relu_});
@@ -117,8 +117,9 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
   // First the pass that needs w's spectrum, which the forward pass may have left: the other pass reuses its memory.
   if (of_input != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
-    const Tensor grad_x(*ctx.stream, input.shape());
-    ConvOperands operands = operands_of(here, {.x = grad_x, .w = weight_->variable.value(), .y = grad_y, .mask = mask});
+    const Tensor grad_x(*ctx.stream, input.shape(), input.type());
+    ConvOperands operands =
+        operands_of(here, {.x = grad_x, .w = weight_->working(*ctx.stream, input.type()), .y = grad_y, .mask = mask});
     of_input->run(ctx, operands);
     x.add_grad(ctx, grad_x);
   }

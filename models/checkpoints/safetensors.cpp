@@ -1,7 +1,6 @@
 #include "models/checkpoints/safetensors.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -80,24 +79,14 @@ void verify_checksum(const Metadata& metadata, const std::string& key, const std
                                       ", the file says ", shown(kept->second)));
 }
 
-float from_half(std::uint16_t half) {
-  const std::uint32_t sign = std::uint32_t(half & 0x8000u) << 16, exponent = (half >> 10) & 31u, digits = half & 0x3ffu;
-  if (exponent == 0) return (sign != 0 ? -0x1p-24f : 0x1p-24f) * static_cast<float>(digits);  // zero, or below normal
-  return std::bit_cast<float>(sign | ((exponent == 31 ? 255 : exponent + 112) << 23) | (digits << 13));
-}
-
-// The upper half of a float.
-float from_bfloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t(bits) << 16);
-}
-
-std::string as_floats(std::string_view fp16, float (*convert)(std::uint16_t)) {
-  std::string floats(2 * fp16.size(), '\0');
-  for (std::size_t i = 0; i < fp16.size(); i += 2) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, fp16.data() + i, sizeof half);
-    const float value = convert(half);
-    std::memcpy(floats.data() + 2 * i, &value, sizeof value);
+template <class T>
+std::string as_floats(std::string_view elements) {
+  std::string floats(elements.size() / sizeof(T) * sizeof(float), '\0');
+  for (std::size_t i = 0; i < elements.size() / sizeof(T); ++i) {
+    T element;
+    std::memcpy(&element, elements.data() + i * sizeof(T), sizeof element);
+    const float value = to_float(element);
+    std::memcpy(floats.data() + i * sizeof value, &value, sizeof value);
   }
   return floats;
 }
@@ -144,7 +133,9 @@ struct OpenFile {
       part.resize(std::min<std::uint64_t>(part_bytes, entry.end - begin));
       reader.read(data_begin + begin, part.data(), part.size());
       const bool half = entry.stored == Stored::f16 || entry.stored == Stored::bf16;
-      const std::string floats = half ? as_floats(part, entry.stored == Stored::f16 ? from_half : from_bfloat16) : "";
+      const std::string floats = !half                         ? ""
+                                 : entry.stored == Stored::f16 ? as_floats<Half>(part)
+                                                               : as_floats<Bf16>(part);
       const std::string_view bytes = half ? std::string_view(floats) : std::string_view(part);
       sum.add(bytes);
       visit(bytes);

@@ -92,7 +92,9 @@ ConvPolicy read_convolution(Params& root) {
   ConvPolicy policy;
   policy.engine = params.text("engine", "auto");
   if (policy.engine == "auto") policy.engine.clear();
-  if (params.choice("precision", "fp32", {"fp32", "tf32"}) == "tf32") policy.precision = Precision::tf32;
+  const std::string precision = params.choice("precision", "fp32", {"fp32", "tf32", "bf16"});
+  for (const Precision each : {Precision::tf32, Precision::bf16})
+    if (precision == to_string(each)) policy.precision = each;
   policy.workspace_limit = params.bytes("workspace_limit", policy.workspace_limit);
   policy.frequency_budget = params.bytes("frequency_budget", policy.frequency_budget);
   const std::string cache = params.text("cache", "auto");

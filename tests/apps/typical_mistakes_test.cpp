@@ -71,7 +71,7 @@ const std::vector<WrongConfig> wrong_configs{
     {"kernel: 3, pad: 1", "kernel: 3x3", {"found \"3x3\"", "write [3, 3]"}},
     {"kernel: 3, pad: 1", "kernel: 3, pad: same", {"'pad' is a number, found \"same\"", "write 1: "}},
     {"kernel: 2", "kernel: [3, 4], pad: same", {"'pad' is a number, found \"same\"", "write [1, 2]: "}},
-    {"device: cpu", "convolution: {precision: fp16}", {"'precision' must be one of fp32, tf32, found \"fp16\""}},
+    {"device: cpu", "convolution: {precision: fp16}", {"'precision' must be one of fp32, tf32, bf16, found \"fp16\""}},
     {"device: cpu", "convolution: {precision: float32}", {"found \"float32\"", "did you mean 'fp32'?"}},
     {"device: cpu",
      "convolution: {engine: fastest}",

@@ -40,6 +40,17 @@ TEST_P(EveryDevice, TensorWriteStartsNewVersion) {
   EXPECT_EQ(view.version(), a.version());
 }
 
+TEST(Tensor, HoldsElementsOf16Bits) {
+  const auto stream = make_stream({});
+  const Tensor tensor = Tensor::from<Bf16>(*stream, {4}, {{0x3f80}, {0x4000}, {0x4040}, {0x4080}});
+  EXPECT_EQ(tensor.bytes(), 8u);
+  const Tensor part = tensor.part(2, {2});
+  EXPECT_EQ(part.type(), DType::bf16);
+  EXPECT_EQ(to_float(part.read<Bf16>()[0]), 3);
+  EXPECT_THROW(static_cast<void>(tensor.read()), Error);
+  EXPECT_THROW(static_cast<void>(tensor.read<Half>()), Error);
+}
+
 TEST(Tensor, RefusesInvalidShapesAndTypes) {
   const auto stream = make_stream({});
   EXPECT_THROW(Tensor::from<float>(*stream, {2, 2}, {1, 2, 3}), Error);

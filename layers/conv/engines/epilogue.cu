@@ -39,18 +39,24 @@ void add_bias_and_relu(Stream& stream, ConvOperands& operands) {
   const std::int64_t filters = y.dim(1), places = places_of(y);
   if (!operands.bias.defined()) {
     if (operands.relu) relu_in_place(stream, y);
-  } else if (places == 1) {
-    map_rows(stream, y.dim(0), filters, LinearBiasAndRelu{operands.bias.read(), operands.relu}, 1, y.write(), y.read());
-  } else if (operands.relu) {
-    map_rows(stream, y.dim(0) * filters, places, BiasAndRelu{Divisor(filters), operands.bias.read()}, 1, y.write(),
-             y.read());
-  } else {
-    add_bias(stream, operands.bias, places, y);
+    return;
   }
+  if (!operands.relu && places > 1) return add_bias(stream, operands.bias, places, y);
+  const float* const bias = operands.bias.read();
+  with_type(y.type(), [&](auto t) {
+    using T = decltype(t);
+    if (places == 1)
+      map_rows(stream, y.dim(0), filters, LinearBiasAndRelu{bias, operands.relu}, 1, y.write<T>(), y.read<T>());
+    else
+      map_rows(stream, y.dim(0) * filters, places, BiasAndRelu{Divisor(filters), bias}, 1, y.write<T>(), y.read<T>());
+  });
 }
 
 void relu_in_place(Stream& stream, Tensor& y) {
-  map_elements(stream, y.size(), ReluForward{}, 1, y.write(), y.read());
+  with_type(y.type(), [&](auto t) {
+    using T = decltype(t);
+    map_elements(stream, y.size(), ReluForward{}, 1, y.write<T>(), y.read<T>());
+  });
 }
 
 bool plans_do_epilogue_backward(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu) {
@@ -61,16 +67,19 @@ bool plans_do_epilogue_backward(const ConvPlan* of_input, const ConvPlan* of_wei
 Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y) {
   const std::int64_t batch = grad_y.dim(0), filters = grad_y.dim(1), places = places_of(grad_y);
   if (!relu) return wants_bias ? sum_over_channels(stream, grad_y, filters, places) : Tensor();
-  Tensor passed(stream, grad_y.shape()), bias;
-  if (wants_bias && places > 1) {
-    Tensor sums(stream, {batch, filters});
-    map_and_sum_rows(stream, batch * filters, places, ReluBackward{}, passed.write(), sums.write(), y.read(),
-                     grad_y.read());
-    bias = sum_over_channels(stream, sums, filters, 1);
-  } else {
-    map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
-    if (wants_bias) bias = sum_over_channels(stream, passed, filters, 1);
-  }
+  Tensor passed(stream, grad_y.shape(), grad_y.type()), bias;
+  with_type(grad_y.type(), [&](auto t) {
+    using T = decltype(t);
+    if (wants_bias && places > 1) {
+      Tensor sums(stream, {batch, filters});
+      map_and_sum_rows(stream, batch * filters, places, ReluBackward{}, passed.write<T>(), sums.write(), y.read<T>(),
+                       grad_y.read<T>());
+      bias = sum_over_channels(stream, sums, filters, 1);
+    } else {
+      map_elements(stream, y.size(), ReluBackward{}, 1, passed.write<T>(), y.read<T>(), grad_y.read<T>());
+      if (wants_bias) bias = sum_over_channels(stream, passed, filters, 1);
+    }
+  });
   grad_y = passed;
   return bias;
 }
