@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/autograd.h"
+#include "framework/context.h"
 #include "framework/optimizers/optimizer.h"
 #include "framework/ranks/communicator.h"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/context.h"
 #include "layers/conv/engines/epilogue.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"

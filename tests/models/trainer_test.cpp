@@ -1,6 +1,7 @@
 #include "models/training/trainer.h"
 #include "layers/conv/tuner/measuring.h"
 #include "models/checkpoints/checkpoint.h"
+#include "models/checkpoints/weights.h"
 #include "models/evaluation/evaluate.h"
 
 #include <gtest/gtest.h>

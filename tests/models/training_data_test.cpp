@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/error.h"
+#include "models/checkpoints/checkpoint.h"
 #include "tests/models/small_training.h"
 
 namespace twiddle {
