@@ -85,7 +85,8 @@ template <class T>
 const T* Tensor::read() const {
   require(defined(), "reading an undefined tensor");
   if (storage_->type != dtype_of<T>)
-    throw Error(join("a ", to_string(storage_->type), " tensor ", to_string(shape_), " read as ", to_string(dtype_of<T>)));
+    throw Error(
+        join("a ", to_string(storage_->type), " tensor ", to_string(shape_), " read as ", to_string(dtype_of<T>)));
   return static_cast<const T*>(storage_->block.get());
 }
 

@@ -106,7 +106,8 @@ TEST(Config, ValidatesEachSection) {
   EXPECT_TRUE(holds(with("data: {wurkers: 2}\n"), "unknown key 'wurkers' in 'data'"));
   EXPECT_TRUE(holds(with("data: {on_error: skipp}\n"), "did you mean 'skip'?"));
   EXPECT_TRUE(holds(with("data: 5\n"), "'data' must be a mapping of keys to values, found \"5\""));
-  EXPECT_TRUE(holds(with("convolution: {precision: fp16}\n"), "'precision' must be one of fp32, tf32, bf16, found \"fp16\""));
+  EXPECT_TRUE(
+      holds(with("convolution: {precision: fp16}\n"), "'precision' must be one of fp32, tf32, bf16, found \"fp16\""));
   EXPECT_TRUE(holds(with("convolution: {workspace_limit: lots}\n"), "a size such as 512MiB or 2GiB, found \"lots\""));
   EXPECT_TRUE(holds(with("train: {batch_size: 0}\n"), "a whole number from 1 to 1048576, found \"0\""));
   EXPECT_TRUE(holds(with("train: {optimizer: sdg}\n"), "unknown optimizer 'sdg'; did you mean 'sgd'?"));
