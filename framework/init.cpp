@@ -83,8 +83,9 @@ Tensor Parameter::working(Stream& stream, DType type) {
   const Tensor& value = variable.value();
   if (type == DType::f32) return value;
   if (!copy.defined() || copy.type() != type) copy = Tensor(stream, shape, type), copied = {};
-  if (copied != value.version()) cast_into(stream, value, copy);
-  copied = value.version();
+  // A copy made outside of a graph is not valid when the graph is replayed, and vice versa.
+  if (copied != value.version() || copied_in != stream.capture_changes()) cast_into(stream, value, copy);
+  copied = value.version(), copied_in = stream.capture_changes();
   return copy;
 }
 

@@ -20,8 +20,9 @@ struct Parameter {
   float learning_rate = 1;   // multiplies the schedule's rate
   Variable variable{Tensor{}, true};
 
-  Tensor copy = {};     // of 16 bits, made by working()
-  Version copied = {};  // of the value, when the copy was made
+  Tensor copy = {};            // of 16 bits, made by working()
+  Version copied = {};         // of the value, when the copy was made
+  std::int64_t copied_in = 0;  // Stream::capture_changes() at that time
   // Returns the value in the type that a layer computes with: the value itself in f32, else a rounded copy, which is
   // made again after the value has changed. Gradients and updates are those of the value.
   Tensor working(Stream& stream, DType type);

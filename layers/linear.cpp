@@ -1,7 +1,5 @@
 #include "layers/linear.h"
 
-#include <limits>
-
 #include "framework/config/params.h"
 #include "framework/error.h"
 #include "layers/conv/tuner/tuner.h"
@@ -21,8 +19,9 @@ Linear::Linear(const Site& site, Params& params) : Conv2d(site, params.owner(), 
     throw Error(ErrorKind::config,
                 join("linear expects ", expected, " inputs, gets ", inputs, " (", to_string(site.input),
                      "); change the shapes before it, or drop 'inputs' to let it be inferred"));
-  if (inputs > std::numeric_limits<int>::max())
-    throw Error(ErrorKind::config, params.owner() + ": the input " + to_string(site.input) + " is too large");
+  if (inputs > 1 << 24)
+    throw Error(ErrorKind::config,
+                join("linear has ", inputs, " inputs (", to_string(site.input), "), at most ", 1 << 24));
 
   ConvProblem problem;
   problem.channels = static_cast<int>(inputs), problem.filters = options.filters;

@@ -25,7 +25,7 @@ Variable cast(Context& ctx, const std::string& name, const Variable& x, DType ty
   const DType given = x.value().type();
   if (given == type) return x;
   return ctx.tape.record(
-      name, cast(*ctx.stream, x.value(), type), {x},
+      name + " cast", cast(*ctx.stream, x.value(), type), {x},
       [x, given](Context& back, const Tensor& grad_y) { x.add_grad(back, cast(*back.stream, grad_y, given)); });
 }
 
@@ -36,10 +36,11 @@ Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Vari
   const auto readable = [&](const Variable& value) {
     return layer.takes_16_bits() ? value : cast(ctx, layer.name(), value, DType::f32);
   };
-  const Variable read = readable(x);
-  const Variable y = added != nullptr ? layer.forward_with_sum(ctx, read, readable(*added)) : layer.forward(ctx, read);
+  const Variable read = readable(x), other = added != nullptr ? readable(*added) : Variable();
+  const Variable y = added != nullptr ? layer.forward_with_sum(ctx, read, other) : layer.forward(ctx, read);
   const Variable stored = cast(ctx, layer.name(), y, layer.output_type());
-  for (const Variable& copy : {read, y})  // casts keep nothing
+  if (added != nullptr && &other.value() != &added->value()) other.drop_value();  // casts keep nothing
+  for (const Variable& copy : {read, y})
     if (&copy.value() != &x.value() && &copy.value() != &stored.value()) copy.drop_value();
   return stored;
 }

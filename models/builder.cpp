@@ -180,6 +180,15 @@ class ChainBuilder {
   bool trained_before_ = false;
 };
 
+// The last layer that computes writes f32, for the loss; layers after it pass that on. A block that joins paths does
+// not.
+void write_f32(const Sequential& net) {
+  for (auto item = net.items().rbegin(); item != net.items().rend() && item->layer->paths().empty(); ++item) {
+    item->layer->set_output_type(DType::f32);
+    if (!item->layer->takes_16_bits() || !item->layer->convolutions().empty()) return;
+  }
+}
+
 // Where the config leaves it open: a GPU measures in seconds what a CPU takes minutes for.
 std::string usual_engine(const Config& config, Device device) {
   return device.kind == Device::Kind::cuda && !config.deterministic ? "measured" : "rule";
@@ -216,7 +225,7 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
   ChainBuilder chain(*model.net, *model.convolutions, config.train.freeze, root.diagnostics());
   ConfigNode layers = config.layers;
   for (ConfigNode& layer : layers.items) chain.add(layer);
-  if (!model.net->items().empty()) model.net->items().back().layer->set_output_type(DType::f32);  // for the loss
+  write_f32(*model.net);
   return {std::move(model), std::move(layers), chain.output()};
 }
 

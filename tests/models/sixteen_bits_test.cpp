@@ -74,6 +74,21 @@ TEST_P(EveryDevice, SixteenBitsAreBitwiseReproducible) {
   EXPECT_EQ(eager.losses(8), captured.losses(8));
 }
 
+// The layer before those that only pass values on is the one that writes f32.
+TEST(SixteenBits, OutputIsNotRounded) {
+  const Experiment experiment = load_experiment_text(
+      "version: 1\n"
+      "model:\n"
+      "  input: [1, 4, 4]\n"
+      "  layers: [conv2d: {filters: 2, kernel: 3}, global_avg_pool, flatten, dropout]\n"
+      "convolution: {precision: bf16}\n"
+      "data: {train: {format: synthetic, images: 4}}\n",
+      "net.yaml");
+  std::vector<DType> types;
+  for (const Sequential::Item& item : experiment.model.net->items()) types.push_back(item.layer->output_type());
+  EXPECT_EQ(types, (std::vector<DType>{DType::bf16, DType::f32, DType::f32, DType::f32}));
+}
+
 TEST_P(EveryDevice, SixteenBitsReadChangedWeights) {
   SixteenBitRun training(GetParam(), "bf16");
   const EvaluationMode evaluates(training.ctx);

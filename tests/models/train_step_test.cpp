@@ -24,10 +24,14 @@ struct StepBench {
   WeightAverage average{*ctx.stream, *model.net, 0.9};
   TrainStep step;
 
-  StepBench(const Device& device, const std::string& optimizer_name, bool capture, std::int64_t accumulate = 1)
+  StepBench(const Device& device, const std::string& optimizer_name, bool capture, std::int64_t accumulate = 1,
+            const std::string& precision = "fp32")
       : experiment(load_experiment_text("version: 1\ndevice: " + to_string(device) +
                                             "\n"
                                             "deterministic: true\n"
+                                            "convolution: {precision: " +
+                                            precision +
+                                            "}\n"
                                             "model:\n"
                                             "  input: [2, 8, 8]\n"
                                             "  layers:\n"
@@ -95,19 +99,21 @@ TEST_P(EveryDevice, TrainStepReplayIsBitwiseIdentical) {
 
 // Groups of three batches, the last batch is short; the third group has only two.
 TEST_P(EveryDevice, TrainStepReplayAccumulatesBitwiseIdentically) {
-  StepBench eager(GetParam(), "adam", false, 3), captured(GetParam(), "adam", true, 3);
-  for (int i = 0; i < 11; ++i) {
-    const bool is_short = i == 5;
-    const float expected = eager.run(eager.batch(i, is_short ? 3 : 6), 0.1);
-    EXPECT_EQ(captured.run(is_short ? captured.batch(i, 3) : captured.in_turn(i), 0.1), expected) << "step " << i;
-    EXPECT_EQ(eager.step.waits_for_batches(), i % 3 != 2);
+  for (const std::string precision : {"fp32", "bf16"}) {
+    StepBench eager(GetParam(), "adam", false, 3, precision), captured(GetParam(), "adam", true, 3, precision);
+    for (int i = 0; i < 11; ++i) {
+      const bool is_short = i == 5;
+      const float expected = eager.run(eager.batch(i, is_short ? 3 : 6), 0.1);
+      EXPECT_EQ(captured.run(is_short ? captured.batch(i, 3) : captured.in_turn(i), 0.1), expected) << "step " << i;
+      EXPECT_EQ(eager.step.waits_for_batches(), i % 3 != 2);
+    }
+    for (StepBench* bench : {&eager, &captured}) bench->step.update_now();
+    EXPECT_FALSE(eager.step.waits_for_batches());
+    EXPECT_EQ(eager.weights(), captured.weights());
+    EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
+    const AveragedWeights of_eager(&eager.average), of_captured(&captured.average);
+    EXPECT_EQ(eager.weights(), captured.weights());
   }
-  for (StepBench* bench : {&eager, &captured}) bench->step.update_now();
-  EXPECT_FALSE(eager.step.waits_for_batches());
-  EXPECT_EQ(eager.weights(), captured.weights());
-  EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
-  const AveragedWeights of_eager(&eager.average), of_captured(&captured.average);
-  EXPECT_EQ(eager.weights(), captured.weights());
 }
 
 TEST_P(EveryDevice, TrainStepStopsAtBadAccumulatedBatch) {
