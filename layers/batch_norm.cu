@@ -3,6 +3,7 @@
 #include "framework/config/params.h"
 #include "framework/error.h"
 #include "framework/ranks/communicator.h"
+#include "framework/tensor_ops.h"
 #include "layers/batch_norm_functors.h"
 #include "layers/cuda/channel_blocks.h"
 #include "layers/elementwise.h"
@@ -145,6 +146,12 @@ Gradients gradients(Context& ctx, const Channels& channels, ReluGate gate, const
   return all;
 }
 
+// A tensor as the kernels here read it: in f32. Undefined stays undefined.
+struct Wide {
+  Stream& stream;
+  Tensor operator()(const Tensor& x) const { return x.defined() ? cast(stream, x, DType::f32) : Tensor(); }
+};
+
 std::vector<Variable> with_other(std::vector<Variable> inputs, const Variable* other) {
   if (other != nullptr) inputs.push_back(*other);
   return inputs;
@@ -175,7 +182,7 @@ Variable BatchNorm::normalize(Context& ctx, const Variable& x, const Variable* o
 
 Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Variable* other) {
   Stream& stream = *ctx.stream;
-  const Tensor value = x.value();
+  const Tensor given = x.value(), value = cast(stream, given, DType::f32);  // only `given` is kept
   const BatchShape planes = batch_shape_of(value);
   const bool with_ranks = syncs_with_ranks(ctx);
   require(with_ranks || planes.values() > 1, "batch_norm '", name(),
@@ -184,7 +191,7 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
   Channels channels{
       planes, Tensor(stream, {planes.channels}), Tensor(stream, {planes.channels}), scale.value(), bias.value(), {}};
   if (with_ranks) channels.count = Tensor(stream, {planes.channels});
-  const Tensor added = other != nullptr ? other->value() : Tensor();
+  const Tensor added = other != nullptr ? cast(stream, other->value(), DType::f32) : Tensor();
   Tensor y(stream, value.shape());
   const ChannelForward pass{planes,
                             momentum_,
@@ -205,13 +212,15 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
   }
   const Variable sum = other != nullptr ? *other : Variable();
   const ReluGate gate = !relu_ ? ReluGate::none : other == nullptr ? ReluGate::input : ReluGate::output;
-  const Tensor output = gate == ReluGate::output ? y : Tensor();
+  const Tensor stored = cast(stream, y, output_type()), output = gate == ReluGate::output ? stored : Tensor();
   return ctx.tape.record(
-      name(), y, with_other({x, scale, bias}, other),
-      [x, value, sum, output, channels, scale, bias, gate](Context& backward_ctx, const Tensor& grad_y) {
-        const Gradients back = gradients(backward_ctx, channels, gate, value, output, grad_y, x.needs_grad());
-        sum.add_grad(backward_ctx, back.passed);
-        if (x.needs_grad()) x.add_grad(backward_ctx, back.x);
+      name(), stored, with_other({x, scale, bias}, other),
+      [x, given, sum, output, channels, scale, bias, gate](Context& backward_ctx, const Tensor& grad_y) {
+        const Wide wide{*backward_ctx.stream};
+        const Gradients back =
+            gradients(backward_ctx, channels, gate, wide(given), wide(output), wide(grad_y), x.needs_grad());
+        if (sum.needs_grad()) sum.add_grad(backward_ctx, cast(wide.stream, back.passed, given.type()));
+        if (x.needs_grad()) x.add_grad(backward_ctx, cast(wide.stream, back.x, given.type()));
         scale.add_grad(backward_ctx, back.scale);
         bias.add_grad(backward_ctx, back.bias);
       });
@@ -227,20 +236,23 @@ Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const
       scale_->variable.value(),  bias_->variable.value(),         {}};
   for_each_index(*ctx.stream, channels.planes.channels,
                  InverseDeviation{epsilon_, running_var_->variable.value().read(), channels.inverse.write()});
+  const Wide wide{*ctx.stream};
+  const DType type = x.value().type();
   Tensor y(*ctx.stream, x.value().shape());
-  normalize_with(*ctx.stream, channels, x.value(), other != nullptr ? other->value() : Tensor(), relu_, y);
+  normalize_with(*ctx.stream, channels, wide(x.value()), other != nullptr ? wide(other->value()) : Tensor(), relu_, y);
   const Variable sum = other != nullptr ? *other : Variable();
-  const Tensor output = relu_ ? y : Tensor();
+  const Tensor stored = cast(*ctx.stream, y, output_type()), output = relu_ ? stored : Tensor();
   return ctx.tape.record(
-      name(), y, with_other({x}, other), [x, sum, output, channels](Context& backward_ctx, const Tensor& grad_y) {
+      name(), stored, with_other({x}, other),
+      [x, sum, output, channels, type](Context& backward_ctx, const Tensor& grad_y) {
         Stream& back = *backward_ctx.stream;
         const Tensor passed = output.defined() ? map_tensors(back, ReluBackward{}, 1, output, grad_y) : grad_y;
-        sum.add_grad(backward_ctx, passed);
+        sum.add_grad(backward_ctx, cast(back, passed, type));
         if (!x.needs_grad()) return;
         Tensor grad_x(back, grad_y.shape());
         map_rows(back, channels.planes.rows(), channels.planes.inner, BackwardByAverages{channels.factors()}, 1,
-                 grad_x.write(), passed.read());
-        x.add_grad(backward_ctx, grad_x);
+                 grad_x.write(), Wide{back}(passed).read());
+        x.add_grad(backward_ctx, cast(back, grad_x, type));
       });
 }
 
