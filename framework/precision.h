@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// Classes of error: the relative L2 error of a pass against a double reference on random normal data. Networks of class
-// bf16 also store activations in bf16.
+// The error limit of a pass: its relative L2 error against a double reference on random normal data. A network with the
+// limit bf16 also stores activations in bf16.
 enum class Precision : std::uint8_t { fp32, tf32, bf16 };
 double promise(Precision precision);  // 2e-6, 1e-3, 1e-2
 std::string_view to_string(Precision precision);
