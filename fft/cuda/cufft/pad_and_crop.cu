@@ -20,7 +20,7 @@ void launch(Stream& stream, const Work& work) {
 }
 
 void require_that_kernels_serve(const Planes& planes, std::int64_t first, std::int64_t count) {
-  require(planes.grid.tiles() == 1, "planes are padded whole, and ", to_string(planes.grid), " asks for tiles");
+  require(planes.grid.tiles() == 1, "expected a grid of one tile, got ", to_string(planes.grid));
   constexpr std::int64_t most = std::int64_t(1)
                                 << 30;  // indices are 32 bits, and the last step runs past the last plane
   require((first + count) * std::max(planes.height, planes.grid.height) < most, first + count, " planes of ",
