@@ -37,6 +37,11 @@ std::int64_t count_of(const Shape& shape) {
   return count;
 }
 
+Shape with_batch(std::int64_t batch, Shape of_one) {
+  of_one.insert(of_one.begin(), batch);
+  return of_one;
+}
+
 std::string to_string(const Shape& shape) {
   std::string text;
   for (const std::int64_t axis : shape) text += (text.empty() ? "" : "x") + std::to_string(axis);

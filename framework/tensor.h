@@ -11,8 +11,9 @@
 namespace twiddle {
 
 using Shape = std::vector<std::int64_t>;
-std::int64_t count_of(const Shape& shape);  // elements; 1 for an empty shape
-std::string to_string(const Shape& shape);  // "128x3x224x224"
+std::int64_t count_of(const Shape& shape);           // elements; 1 for an empty shape
+Shape with_batch(std::int64_t batch, Shape of_one);  // {128, 3, 224, 224} of 128 and {3, 224, 224}
+std::string to_string(const Shape& shape);           // "128x3x224x224"
 
 // Names one state of one storage: every write() starts a new one.
 struct Version {

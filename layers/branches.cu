@@ -81,12 +81,6 @@ Tensor part_of(Stream& stream, const Tensor& whole, std::int64_t offset, const S
   return part;
 }
 
-Shape batched(const Shape& image, const Tensor& x) {
-  Shape shape = image;
-  shape.insert(shape.begin(), x.dim(0));
-  return shape;
-}
-
 bool fit(Join join, Shape a, Shape b) {
   if (join == Join::concat && !a.empty() && !b.empty()) a[0] = b[0] = 0;
   return a == b;
@@ -188,8 +182,8 @@ Variable Branches::forward(Context& ctx, const Variable& x) {
   }
   std::vector<Shape> shapes;
   for (const Tensor& value : values) shapes.push_back(value.shape());
-  return ctx.tape.record(name(), concatenation_of(stream, values, batched(output_shape(), x.value())), outputs,
-                         [outputs, shapes](Context& back, const Tensor& grad_y) {
+  return ctx.tape.record(name(), concatenation_of(stream, values, with_batch(x.value().dim(0), output_shape())),
+                         outputs, [outputs, shapes](Context& back, const Tensor& grad_y) {
                            std::int64_t offset = 0;
                            for (std::size_t i = 0; i < outputs.size(); ++i) {
                              if (outputs[i].needs_grad())

@@ -11,8 +11,7 @@ namespace {
 
 // A layer's output for a batch of 0 rows, if it has nothing to do for one.
 Variable skip(const Layer& layer, Context& ctx, const Variable& x, const Variable* added) {
-  Shape shape = layer.output_shape();
-  shape.insert(shape.begin(), 0);
+  const Shape shape = with_batch(0, layer.output_shape());
   const Variable other = added != nullptr ? *added : Variable();
   return ctx.tape.record(layer.name(), Tensor(*ctx.stream, shape, layer.output_type()), {x, other},
                          [x, other, nothing = x.value()](Context& back, const Tensor& grad_y) {
@@ -97,8 +96,7 @@ void Sequential::initialize(Context& ctx) const {
 }
 
 Variable Sequential::forward(Context& ctx, const Variable& x, const Variable* added) const {
-  Shape expected = input_;
-  expected.insert(expected.begin(), x.value().shape().empty() ? 0 : x.value().dim(0));
+  const Shape expected = with_batch(x.value().shape().empty() ? 0 : x.value().dim(0), input_);
   require(x.value().shape() == expected, "the network expects batches of ", to_string(input_), ", got ",
           to_string(x.value().shape()));
   Variable current = cast(ctx, "input", x, type_);

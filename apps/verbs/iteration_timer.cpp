@@ -29,11 +29,8 @@ ConvPass pass_named(const std::string& part) {
 }
 
 // Returns random class labels, or zeros: no labels or a black image.
-Tensor some_targets(Stream& stream, const Loss& loss, std::int64_t batch, Shape output) {
-  if (loss.target() != TargetKind::label) {
-    output.insert(output.begin(), batch);
-    return Tensor::filled(stream, output, 0);
-  }
+Tensor some_targets(Stream& stream, const Loss& loss, std::int64_t batch, const Shape& output) {
+  if (loss.target() != TargetKind::label) return Tensor::filled(stream, with_batch(batch, output), 0);
   const RandomSequence random{1};
   std::vector<std::int32_t> labels;
   for (std::int64_t i = 0; i < batch; ++i) labels.push_back(static_cast<std::int32_t>(random.below(i, output.at(0))));
@@ -45,8 +42,7 @@ Tensor some_targets(Stream& stream, const Loss& loss, std::int64_t batch, Shape 
 IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer,
                                std::int64_t batch, Communicator& ranks)
     : ctx_(ctx), model_(model), loss_(loss), optimizer_(optimizer), ranks_(ranks) {
-  Shape shape = model.net->input_shape();
-  shape.insert(shape.begin(), batch);
+  const Shape shape = with_batch(batch, model.net->input_shape());
   const RandomSequence random{1};
   std::vector<float> pixels(static_cast<std::size_t>(count_of(shape)));
   const auto count = static_cast<std::int64_t>(pixels.size());

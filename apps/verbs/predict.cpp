@@ -111,8 +111,7 @@ class Predictor {
     }
     std::vector<float> pixels(static_cast<std::size_t>(count_of(input_)));
     (*experiment_.data.val_augment)(image, RandomSequence{}, pixels.data());
-    Shape shape = input_;
-    shape.insert(shape.begin(), 1);
+    const Shape shape = with_batch(1, input_);
     return experiment_.model.net->forward(ctx_, Variable(Tensor::from(*ctx_.stream, shape, pixels))).value();
   }
 

@@ -10,15 +10,6 @@
 
 namespace twiddle {
 
-namespace {
-
-Shape with_batch(std::int64_t batch, Shape of_one) {
-  of_one.insert(of_one.begin(), batch);
-  return of_one;
-}
-
-}  // namespace
-
 Conv2d::Conv2d(const Site& site, const std::string& kind, TunedConvolution::Direction direction)
     : Layer(site.name, site.input), convolution_(site, kind, direction), input_(site.input) {}
 

@@ -170,8 +170,7 @@ void TrainStep::share_update() {
 
 // On a rank without a row of the batch: a batch of 0 rows, for the collectives of layers on all ranks.
 Variable TrainStep::loss_without_rows() {
-  Shape shape = net_.input_shape();
-  shape.insert(shape.begin(), 0);
+  const Shape shape = with_batch(0, net_.input_shape());
   const Variable output = net_.forward(ctx_, Variable(Tensor(*ctx_.stream, shape)));
   loss_.without_rows(ctx_);
   return ctx_.tape.record(
