@@ -1,5 +1,4 @@
 #pragma once
-#include <bit>
 #include <cstdint>
 
 #include "framework/host_device.h"
@@ -45,20 +44,13 @@ auto with_type(DType type, const Work& work) {
   return work(float());
 }
 
+// The compiler's own cast: std::bit_cast is no device function.
 TWIDDLE_HD inline std::uint32_t bits_of(float x) {
-#ifdef __CUDA_ARCH__
-  return __float_as_uint(x);
-#else
-  return std::bit_cast<std::uint32_t>(x);
-#endif
+  return __builtin_bit_cast(std::uint32_t, x);
 }
 
 TWIDDLE_HD inline float float_of_bits(std::uint32_t bits) {
-#ifdef __CUDA_ARCH__
-  return __uint_as_float(bits);
-#else
-  return std::bit_cast<float>(bits);
-#endif
+  return __builtin_bit_cast(float, bits);
 }
 
 TWIDDLE_HD inline float to_float(float x) {

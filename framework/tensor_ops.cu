@@ -110,7 +110,7 @@ void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
 }
 
 Tensor cast(Stream& stream, const Tensor& x, DType type) {
-  if (x.type() == type) return x;
+  if (!x.defined() || x.type() == type) return x;
   Tensor y(stream, x.shape(), type);
   cast_into(stream, x, y);
   return y;

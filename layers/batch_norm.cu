@@ -146,12 +146,6 @@ Gradients gradients(Context& ctx, const Channels& channels, ReluGate gate, const
   return all;
 }
 
-// A tensor as the kernels here read it: in f32. Undefined stays undefined.
-struct Wide {
-  Stream& stream;
-  Tensor operator()(const Tensor& x) const { return x.defined() ? cast(stream, x, DType::f32) : Tensor(); }
-};
-
 std::vector<Variable> with_other(std::vector<Variable> inputs, const Variable* other) {
   if (other != nullptr) inputs.push_back(*other);
   return inputs;
@@ -216,11 +210,12 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
   return ctx.tape.record(
       name(), stored, with_other({x, scale, bias}, other),
       [x, given, sum, output, channels, scale, bias, gate](Context& backward_ctx, const Tensor& grad_y) {
-        const Wide wide{*backward_ctx.stream};
+        Stream& in_backward = *backward_ctx.stream;
+        const auto wide = [&](const Tensor& tensor) { return cast(in_backward, tensor, DType::f32); };
         const Gradients back =
             gradients(backward_ctx, channels, gate, wide(given), wide(output), wide(grad_y), x.needs_grad());
-        if (sum.needs_grad()) sum.add_grad(backward_ctx, cast(wide.stream, back.passed, given.type()));
-        if (x.needs_grad()) x.add_grad(backward_ctx, cast(wide.stream, back.x, given.type()));
+        sum.add_grad(backward_ctx, cast(in_backward, back.passed, given.type()));
+        if (x.needs_grad()) x.add_grad(backward_ctx, cast(in_backward, back.x, given.type()));
         scale.add_grad(backward_ctx, back.scale);
         bias.add_grad(backward_ctx, back.bias);
       });
@@ -231,17 +226,18 @@ bool BatchNorm::syncs_with_ranks(const Context& ctx) const {
 }
 
 Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const Variable* other) {
-  Channels channels{
-      batch_shape_of(x.value()), running_mean_->variable.value(), Tensor(*ctx.stream, running_var_->shape),
-      scale_->variable.value(),  bias_->variable.value(),         {}};
-  for_each_index(*ctx.stream, channels.planes.channels,
+  Stream& stream = *ctx.stream;
+  Channels channels{batch_shape_of(x.value()), running_mean_->variable.value(), Tensor(stream, running_var_->shape),
+                    scale_->variable.value(),  bias_->variable.value(),         {}};
+  for_each_index(stream, channels.planes.channels,
                  InverseDeviation{epsilon_, running_var_->variable.value().read(), channels.inverse.write()});
-  const Wide wide{*ctx.stream};
   const DType type = x.value().type();
-  Tensor y(*ctx.stream, x.value().shape());
-  normalize_with(*ctx.stream, channels, wide(x.value()), other != nullptr ? wide(other->value()) : Tensor(), relu_, y);
+  const Tensor value = cast(stream, x.value(), DType::f32);
+  const Tensor added = other != nullptr ? cast(stream, other->value(), DType::f32) : Tensor();
+  Tensor y(stream, value.shape());
+  normalize_with(stream, channels, value, added, relu_, y);
   const Variable sum = other != nullptr ? *other : Variable();
-  const Tensor stored = cast(*ctx.stream, y, output_type()), output = relu_ ? stored : Tensor();
+  const Tensor stored = cast(stream, y, output_type()), output = relu_ ? stored : Tensor();
   return ctx.tape.record(
       name(), stored, with_other({x}, other),
       [x, sum, output, channels, type](Context& backward_ctx, const Tensor& grad_y) {
@@ -251,7 +247,7 @@ Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const
         if (!x.needs_grad()) return;
         Tensor grad_x(back, grad_y.shape());
         map_rows(back, channels.planes.rows(), channels.planes.inner, BackwardByAverages{channels.factors()}, 1,
-                 grad_x.write(), Wide{back}(passed).read());
+                 grad_x.write(), cast(back, passed, DType::f32).read());
         x.add_grad(backward_ctx, cast(back, grad_x, type));
       });
 }

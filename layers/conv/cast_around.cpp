@@ -21,7 +21,7 @@ class CastAround final : public ConvPlan {
     ConvOperands wide = operands;
     Tensor& wide_result = result_of(pass_, wide);
     for (Tensor* const each : {&wide.x, &wide.w, &wide.y, &wide.mask})
-      if (each != &wide_result && each->defined()) *each = cast(stream, *each, DType::f32);
+      if (each != &wide_result) *each = cast(stream, *each, DType::f32);
     const bool rounds = result.type() != DType::f32;
     if (rounds) wide_result = Tensor(stream, result.shape());
     plan_->run(ctx, wide);
