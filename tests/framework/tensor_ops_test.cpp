@@ -54,6 +54,7 @@ TEST_P(EveryDevice, TensorOpsCastRoundsToNearestEven) {
   }
   EXPECT_TRUE(std::isnan(bf16[10]) && std::isnan(f16[10]));
   EXPECT_EQ(cast(*stream, wide, DType::f32).read(), wide.read()) << "a cast to its own type copied";
+  EXPECT_FALSE(cast(*stream, Tensor(), DType::bf16).defined());
 }
 
 TEST_P(EveryDevice, TensorOpsOf16BitsSumInFloat) {

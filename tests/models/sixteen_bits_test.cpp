@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "models/config/experiment.h"
+#include "models/memory_plan.h"
 #include "models/training/train_step.h"
 #include "tests/support/every_device.h"
 
@@ -72,6 +73,17 @@ TEST_P(EveryDevice, SixteenBitsTrainAsFp32) {
 TEST_P(EveryDevice, SixteenBitsAreBitwiseReproducible) {
   SixteenBitRun eager(GetParam(), "bf16"), captured(GetParam(), "bf16", true);
   EXPECT_EQ(eager.losses(8), captured.losses(8));
+}
+
+// Copies of 16 bits come on top of the fp32 weights. Each pass makes new casts, so no spectra are kept.
+TEST(SixteenBits, MemoryPlanCountsCopiesAndNoSpectra) {
+  const SixteenBitRun fp32({}, "fp32"), bf16({}, "bf16");
+  const MemoryPlan plain = plan_memory(fp32.experiment.model, {12, 1}),
+                   plan = plan_memory(bf16.experiment.model, {12, 1});
+  EXPECT_EQ(plan.weights, plain.weights * 3 / 2);
+  EXPECT_EQ(plan.gradients, plain.gradients);
+  EXPECT_GT(plan.workspace, plain.workspace);
+  EXPECT_EQ(plan.spectra, 0u);
 }
 
 // The layer before those that only pass values on is the one that writes f32.
