@@ -63,16 +63,16 @@ class Descriptor {
   CudnnDescriptor handle_;
 };
 
-enum Operand : std::int64_t { operand_x = 1, operand_w, operand_y };
+constexpr std::int64_t id_x = 1, id_w = 2, id_y = 3;
 
-Descriptor tensor(Operand operand, const Shape& shape, CudnnLayout layout) {
+Descriptor tensor(std::int64_t id, const Shape& shape, CudnnLayout layout) {
   const std::int64_t channels = shape[1], height = shape[2], width = shape[3], image = channels * height * width;
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
   made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, shape);
   made.set(CUDNN_ATTR_TENSOR_STRIDES, layout == CudnnLayout::nchw ? Shape{image, height * width, width, 1}
                                                                   : Shape{image, 1, width * channels, channels});
-  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, std::int64_t(operand));
+  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
   made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t(16));
   made.finalize();
   return made;
@@ -131,9 +131,9 @@ OperationNames names_of(ConvPass pass) {
 // One pass of a problem as a graph of one node.
 struct OperationGraph {
   OperationGraph(cudnnHandle_t handle, const ConvProblem& p, ConvPass pass, CudnnLayout layout)
-      : x(tensor(operand_x, p.input_shape(), layout)),
-        w(tensor(operand_w, p.weight_shape(), layout)),
-        y(tensor(operand_y, p.output_shape(), layout)),
+      : x(tensor(id_x, p.input_shape(), layout)),
+        w(tensor(id_w, p.weight_shape(), layout)),
+        y(tensor(id_y, p.output_shape(), layout)),
         convolves(convolution(p)),
         operation(names_of(pass).type),
         graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
@@ -263,7 +263,7 @@ struct GraphPlan : CudnnPlan {
   }
 
   void execute(cudnnHandle_t handle, const std::array<const float*, 3>& places, void* scratch) const {
-    const std::array<std::int64_t, 3> operands{operand_x, operand_w, operand_y};
+    const std::array<std::int64_t, 3> operands{id_x, id_w, id_y};
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, places.data());
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, operands.data());
