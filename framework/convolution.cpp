@@ -43,6 +43,7 @@ double promise(Precision precision) {
     case Precision::tf32:
       return 1e-3;
     case Precision::bf16:
+    case Precision::fp16:
       return 1e-2;
     default:
       return 2e-6;
@@ -55,6 +56,8 @@ std::string_view to_string(Precision precision) {
       return "tf32";
     case Precision::bf16:
       return "bf16";
+    case Precision::fp16:
+      return "fp16";
     default:
       return "fp32";
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -6,13 +7,14 @@
 
 namespace twiddle {
 
-// The error limit of a pass: its relative L2 error against a double reference on random normal data. A network with the
-// limit bf16 also stores activations in bf16.
-enum class Precision : std::uint8_t { fp32, tf32, bf16 };
-double promise(Precision precision);  // 2e-6, 1e-3, 1e-2
+// The error limit of a pass: its relative L2 error against a double reference on random normal data. With bf16 and fp16
+// a network also stores activations, and the weights that layers read, in 16 bits.
+enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };
+inline constexpr std::array every_precision{Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16};
+double promise(Precision precision);  // 2e-6, 1e-3, 1e-2, 1e-2
 std::string_view to_string(Precision precision);
-inline DType storage_of(Precision precision) {  // of activations and of the weights that layers read
-  return precision == Precision::bf16 ? DType::bf16 : DType::f32;
+inline DType storage_of(Precision precision) {
+  return precision == Precision::bf16 ? DType::bf16 : precision == Precision::fp16 ? DType::f16 : DType::f32;
 }
 
 }  // namespace twiddle

@@ -37,7 +37,7 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
   std::vector<Override> overrides{
       {"device", to_string(options.device), "bench"},
       {"train.batch_size", std::to_string(options.batch > 0 ? options.batch : usual_batch), "--batch-size"},
-      {"convolution.precision", std::string(to_string(options.precision)), "--precision"},
+      {"precision", std::string(to_string(options.precision)), "--precision"},
       {"convolution.workspace_limit", std::to_string(options.workspace_limit), "--workspace-limit"},
       {"convolution.engine", best_of(engine.substr(0, plus)), "--engines"}};
   if (plus != std::string::npos)

@@ -199,7 +199,7 @@ std::string conditions_of(const BenchOptions& options) {
 
 // Returns the precision under which results were recorded.
 Precision precision_in(const std::string& conditions) {
-  for (const Precision precision : {Precision::tf32, Precision::bf16})
+  for (const Precision precision : every_precision)
     if (conditions.find(join(", ", to_string(precision), ", ")) != std::string::npos) return precision;
   return Precision::fp32;
 }

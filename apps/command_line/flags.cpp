@@ -31,7 +31,7 @@ constexpr SharedFlag shared_flags[] = {
     {config_flags, "--seed", "seed", "N", "Seed of weights, order and augmentation"},
     {config_flags, "--engine", "convolution.engine", "NAME", "Convolutions: rule, measured, ENGINE or ENGINE:PLAN",
      true},
-    {config_flags, "--precision", "convolution.precision", "CLASS", "fp32, tf32 or bf16", true},
+    {config_flags, "--precision", "precision", "CLASS", "fp32, tf32, bf16 or fp16", true},
     {config_flags, "--batch-size,--batch", "train.batch_size", "N", "Images in a batch"},
     {data_flags, "--workers", "data.workers", "N", "Threads that read and augment images"},
     {train_flags, "--epochs", "train.epochs", "N", "Passes over the training images"},

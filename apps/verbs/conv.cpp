@@ -39,9 +39,9 @@ std::array<int, 2> pair(const char* flag, const std::string& text, int least) {
 }
 
 Precision parse_precision(const std::string& text) {
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16})
+  for (const Precision precision : every_precision)
     if (text == to_string(precision)) return precision;
-  throw Error(ErrorKind::config, unknown_name("precision", text, {"fp32", "tf32", "bf16"}));
+  throw Error(ErrorKind::config, unknown_name("precision", text, {"fp32", "tf32", "bf16", "fp16"}));
 }
 
 void print(const ConvJob& job, const ConvReport& report, bool list) {
@@ -122,7 +122,7 @@ Action add_conv(VerbOptions& verb, const Flags& flags) {
   verb.add_option("--pad", arguments->pad, "", {.value = "H[,W]"});
   verb.add_option("--dilation", job.dilation, "", {.value = "N", .check = whole_number_between(1, largest_size)});
   verb.add_option("--groups", job.groups, "", {.value = "N", .check = whole_number_between(1, largest_size)});
-  verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that the result may have",
+  verb.add_option("--precision", arguments->precision, "fp32, tf32, bf16 or fp16: the error that the result may have",
                   {.value = "CLASS"});
   verb.add_option("--repeat", job.repeat, "Timed runs of each pass; the median is printed",
                   {.value = "N", .check = whole_number_between(1, 1'000'000)});

@@ -87,14 +87,24 @@ std::string usual_cache_file() {
   return {};
 }
 
+Precision read_precision(Params& params) {
+  std::vector<std::string> names;
+  for (const Precision each : every_precision) names.emplace_back(to_string(each));
+  const std::string name = params.choice("precision", names.front(), names);
+  return every_precision[static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin())];
+}
+
 ConvPolicy read_convolution(Params& root) {
   Params params = root.child("convolution");
   ConvPolicy policy;
+  const bool is_of_root = root.has("precision"), is_of_convolution = params.has("precision");
+  policy.precision = read_precision(is_of_root || !is_of_convolution ? root : params);
+  if (is_of_root && is_of_convolution && read_precision(params) != policy.precision)
+    params.error("precision",
+                 join("'convolution.precision' differs from 'precision: ", to_string(policy.precision), "'"),
+                 "remove 'convolution.precision'");
   policy.engine = params.text("engine", "auto");
   if (policy.engine == "auto") policy.engine.clear();
-  const std::string precision = params.choice("precision", "fp32", {"fp32", "tf32", "bf16"});
-  for (const Precision each : {Precision::tf32, Precision::bf16})
-    if (precision == to_string(each)) policy.precision = each;
   policy.workspace_limit = params.bytes("workspace_limit", policy.workspace_limit);
   policy.frequency_budget = params.bytes("frequency_budget", policy.frequency_budget);
   const std::string cache = params.text("cache", "auto");

@@ -11,7 +11,7 @@ TEST(Config, ReadsEverySection) {
   const Config config = config_of(
       "version: 1\nname: trial\ndevice: cuda:1\nthreads: 3\nseed: 7\n"
       "model: {input: [3, 32, 16], layers: [conv2d: {filters: 4, kernel: [32, 16]}]}\n"
-      "convolution: {engine: gemm, precision: tf32, workspace_limit: 512MiB, cache: tuned.txt, retune: true}\n"
+      "precision: tf32\nconvolution: {engine: gemm, workspace_limit: 512MiB, cache: tuned.txt, retune: true}\n"
       "data: {train: {format: synthetic}, workers: 0, on_error: skip, augment: [hflip]}\n"
       "train: {optimizer: adam, learning_rate: 0.5, schedule: {cosine: {warmup: 2}}, epochs: 3, batch_size: 9,\n"
       "        clip_norm: 2, label_smoothing: 0.1, keep: 5, checkpoint_every: 100, out: results, collective_timeout: "
@@ -106,8 +106,9 @@ TEST(Config, ValidatesEachSection) {
   EXPECT_TRUE(holds(with("data: {wurkers: 2}\n"), "unknown key 'wurkers' in 'data'"));
   EXPECT_TRUE(holds(with("data: {on_error: skipp}\n"), "did you mean 'skip'?"));
   EXPECT_TRUE(holds(with("data: 5\n"), "'data' must be a mapping of keys to values, found \"5\""));
-  EXPECT_TRUE(
-      holds(with("convolution: {precision: fp16}\n"), "'precision' must be one of fp32, tf32, bf16, found \"fp16\""));
+  EXPECT_TRUE(holds(with("precision: fp8\n"), "'precision' must be one of fp32, tf32, bf16, fp16, found \"fp8\""));
+  EXPECT_TRUE(holds(with("precision: bf16\nconvolution: {precision: tf32}\n"),
+                    "'convolution.precision' differs from 'precision: bf16'"));
   EXPECT_TRUE(holds(with("convolution: {workspace_limit: lots}\n"), "a size such as 512MiB or 2GiB, found \"lots\""));
   EXPECT_TRUE(holds(with("train: {batch_size: 0}\n"), "a whole number from 1 to 1048576, found \"0\""));
   EXPECT_TRUE(holds(with("train: {optimizer: sdg}\n"), "unknown optimizer 'sdg'; did you mean 'sgd'?"));

@@ -38,7 +38,7 @@ struct SixteenBitRun {
       : experiment(load_experiment_text(network, "net.yaml",
                                         {{"device", to_string(device), "--set"},
                                          {"deterministic", "true", "--set"},
-                                         {"convolution.precision", precision, "--set"}})),
+                                         {"precision", precision, "--set"}})),
         ctx(device, 7),
         step(ctx, *experiment.model.net, *experiment.loss, *experiment.optimizer, {.capture = capture}) {
     experiment.model.net->initialize(ctx);
@@ -93,7 +93,7 @@ TEST(SixteenBits, OutputIsNotRounded) {
       "model:\n"
       "  input: [1, 4, 4]\n"
       "  layers: [conv2d: {filters: 2, kernel: 3}, global_avg_pool, flatten, dropout]\n"
-      "convolution: {precision: bf16}\n"
+      "precision: bf16\n"
       "data: {train: {format: synthetic, images: 4}}\n",
       "net.yaml");
   std::vector<DType> types;

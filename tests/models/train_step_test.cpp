@@ -29,9 +29,9 @@ struct StepBench {
       : experiment(load_experiment_text("version: 1\ndevice: " + to_string(device) +
                                             "\n"
                                             "deterministic: true\n"
-                                            "convolution: {precision: " +
+                                            "precision: " +
                                             precision +
-                                            "}\n"
+                                            "\n"
                                             "model:\n"
                                             "  input: [2, 8, 8]\n"
                                             "  layers:\n"
