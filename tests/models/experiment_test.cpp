@@ -64,13 +64,13 @@ model:
     - conv2d: {name: conv1, filters: 4, kernel: 3, stride: 1, pad: 0, dilation: 1, groups: 1, bias: true, init: he, bias_init: 0, lr: 1, bias_lr: 1}
     - max_pool: {name: pool1, kernel: [2, 1], stride: [2, 1], pad: 0, rounding: floor}
     - linear: {name: fc1, outputs: 10, bias: true, init: {gaussian: 0.01}, bias_init: 0, lr: 1, bias_lr: 1}
-precision: fp32
 convolution:
   engine: auto
   workspace_limit: 4GiB
   frequency_budget: 4GiB
   cache: auto
   retune: false
+precision: fp32
 data:
   workers: 2
   on_error: fail
