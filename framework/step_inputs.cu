@@ -20,6 +20,8 @@ struct SetInputs {
   float *rate, *gradient_share, *rank_share, *update_share, *average_share;
   std::uint64_t* position;
   CloseUpdate close_update;
+  const float* loss_scale;
+  float* loss_factor;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     close_update(i);
     *rate = rate_value;
@@ -28,12 +30,13 @@ struct SetInputs {
     *update_share = update_share_value;
     *average_share = average_share_value;
     *position = position_value;
+    *loss_factor = loss_scale == nullptr ? rank_share_value : rank_share_value * *loss_scale;
   }
 };
 
 }  // namespace
 
-StepInputs::StepInputs(Stream& stream, const Tensor& guard)
+StepInputs::StepInputs(Stream& stream, const Tensor& guard, const Tensor& loss_scale)
     : rate_(stream, {1}),
       gradient_share_(stream, {1}),
       rank_share_(stream, {1}),
@@ -41,7 +44,9 @@ StepInputs::StepInputs(Stream& stream, const Tensor& guard)
       average_share_(stream, {1}),
       random_position_(stream, {2}, DType::i32),
       guard_(guard),
-      found_bad_(Tensor::filled(stream, {1}, 0)) {}
+      found_bad_(Tensor::filled(stream, {1}, 0)),
+      loss_scale_(loss_scale),
+      loss_factor_(stream, {1}) {}
 
 void StepInputs::set(Stream& stream, const Values& values) {
   for_each_index(stream, 1,
@@ -50,7 +55,8 @@ void StepInputs::set(Stream& stream, const Values& values) {
                            static_cast<float>(values.average_share), values.random_position, rate_.write(),
                            gradient_share_.write(), rank_share_.write(), update_share_.write(), average_share_.write(),
                            reinterpret_cast<std::uint64_t*>(random_position_.write<std::int32_t>()),
-                           CloseUpdate{guard_.write(), found_bad_.write()}});
+                           CloseUpdate{guard_.write(), found_bad_.write()},
+                           loss_scale_.defined() ? loss_scale_.read() : nullptr, loss_factor_.write()});
 }
 
 void StepInputs::close_update(Stream& stream) {

@@ -14,7 +14,8 @@ class StepInputs {
     double update_share = 1;    // ... and in all batches of the update
     double average_share = 1;   // of the new weights in their moving average
   };
-  StepInputs(Stream& stream, const Tensor& guard);
+  // `loss_scale`, one element, is read at each set(); undefined: 1.
+  StepInputs(Stream& stream, const Tensor& guard, const Tensor& loss_scale = {});
   void set(Stream& stream, const Values& values);  // one launch, no wait; includes close_update()
   // Adds what the latest update found to the guard: if it found a bad element, later updates change nothing.
   void close_update(Stream& stream);
@@ -24,12 +25,14 @@ class StepInputs {
   const Tensor& gradient_share() const { return gradient_share_; }
   const Tensor& rank_share() const { return rank_share_; }
   const Tensor& update_share() const { return update_share_; }
+  const Tensor& loss_factor() const { return loss_factor_; }  // rank_share times the loss scale
   const std::uint64_t* random_position() const;
 
  private:
   Tensor rate_, gradient_share_, rank_share_, update_share_, average_share_;
   Tensor random_position_;  // in two words
   Tensor guard_, found_bad_;
+  Tensor loss_scale_, loss_factor_;
 };
 
 }  // namespace twiddle

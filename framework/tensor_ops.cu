@@ -13,6 +13,10 @@ struct Add {
   TWIDDLE_HD float operator()(float a, float b) const { return a + b; }
 };
 
+struct AddFinite {
+  TWIDDLE_HD float operator()(float sum, float x) const { return x - x == 0 ? sum + x : sum; }
+};
+
 struct Same {
   TWIDDLE_HD float operator()(float x) const { return x; }
 };
@@ -85,19 +89,6 @@ struct RootOfSum {
   }
 };
 
-struct LimitNorm {  // one row
-  const float* norm;
-  float limit;
-  struct Row {
-    float factor;
-    TWIDDLE_HD float operator()(std::int64_t, float x) const { return x * factor; }
-  };
-  TWIDDLE_HD Row row(std::int64_t) const {
-    if (*norm - *norm != 0) return {NAN};
-    return {*norm > limit ? limit / *norm : 1.0f};
-  }
-};
-
 }  // namespace
 
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
@@ -107,6 +98,12 @@ void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
     using T = decltype(t);
     map_elements(stream, sum.size(), Add{}, 1, sum.write<T>(), a.read<T>(), b.read<T>());
   });
+}
+
+void add_finite(Stream& stream, const Tensor& x, Tensor& sum) {
+  require(x.shape() == sum.shape(), "add_finite: shapes ", to_string(x.shape()), ", ", to_string(sum.shape()),
+          " differ");
+  map_elements(stream, sum.size(), AddFinite{}, 1, sum.write(), sum.read(), x.read());
 }
 
 Tensor cast(Stream& stream, const Tensor& x, DType type) {
@@ -167,10 +164,6 @@ Tensor l2_norm(Stream& stream, const std::vector<Tensor>& tensors) {
   }
   fold_rows(stream, 1, rows, RootOfSum{reinterpret_cast<const double*>(partial.read()), norm.write()});
   return norm;
-}
-
-void limit_norm(Stream& stream, const Tensor& norm, float limit, Tensor& x) {
-  map_rows(stream, 1, x.size(), LimitNorm{norm.read(), limit}, 1, x.write(), x.read());
 }
 
 bool all_finite(Stream& stream, const Tensor& x) {

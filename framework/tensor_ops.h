@@ -7,6 +7,8 @@ namespace twiddle {
 // Sums are computed in f32 or double.
 // sum = a + b, elementwise; all of one type, f32, bf16 or f16. sum may be a or b.
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum);
+// sum += x, but for elements of x that are not finite.
+void add_finite(Stream& stream, const Tensor& x, Tensor& sum);
 // Returns x with elements of `type`, rounded to nearest even: x itself if it has that type or is undefined. f32, bf16
 // and f16.
 Tensor cast(Stream& stream, const Tensor& x, DType type);
@@ -17,9 +19,6 @@ void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner, Tensor& y)
 Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels, std::int64_t inner);
 // Returns the L2 norm over all tensors, one element. It is not finite if and only if an element is not finite.
 Tensor l2_norm(Stream& stream, const std::vector<Tensor>& tensors);
-// x = x limit / norm if norm > limit; norm has one element. If it is not finite, all of x becomes NaN, so that any
-// single element shows the failure.
-void limit_norm(Stream& stream, const Tensor& norm, float limit, Tensor& x);
 bool all_finite(Stream& stream, const Tensor& x);  // waits for the stream; x may be bf16 or f16
 
 }  // namespace twiddle

@@ -62,9 +62,9 @@ bool is_usable(const MetricsLine& value) {
   return value.is_number() && std::abs(value.get<double>()) <= most_number;
 }
 
-double number_in(const MetricsLine& line, const char* key) {
+double number_in(const MetricsLine& line, const char* key, double missing = 0) {
   const auto found = line.find(key);
-  return found != line.end() && is_usable(*found) ? found->get<double>() : 0.0;
+  return found != line.end() && is_usable(*found) ? found->get<double>() : missing;
 }
 
 std::int64_t whole_in(const MetricsLine& line, const char* key) {
@@ -102,12 +102,23 @@ void put_wait(const DataWait& wait, MetricsLine& line) {
   if (wait.is_of_several()) line["data_wait_by_rank"] = wait.shares;
 }
 
+template <class Report>
+void put_loss_scale(const Report& report, MetricsLine& line) {
+  if (report.loss_scale > 0) line.update({{"loss_scale", report.loss_scale}, {"skipped_steps", report.skipped_steps}});
+}
+
+template <class Report>
+void take_loss_scale(const MetricsLine& line, Report& report) {
+  report.loss_scale = number_in(line, "loss_scale"), report.skipped_steps = whole_in(line, "skipped_steps");
+}
+
 StepReport step_from(const MetricsLine& line) {
   StepReport report;
   report.epoch = whole_in(line, "epoch"), report.step = whole_in(line, "step"), report.batch = whole_in(line, "batch");
-  report.loss = number_in(line, "loss"), report.rate = number_in(line, "learning_rate");
+  report.loss = number_in(line, "loss", std::nan("")), report.rate = number_in(line, "learning_rate");
   report.images_per_second = number_in(line, "images_per_second"), report.wait = wait_in(line);
   report.skipped = whole_in(line, "skipped");
+  take_loss_scale(line, report);
   return report;
 }
 
@@ -119,6 +130,7 @@ EpochReport epoch_from(const MetricsLine& line) {
   report.rate = number_in(line, "learning_rate"), report.images_per_second = number_in(line, "images_per_second");
   report.wait = wait_in(line), report.seconds = number_in(line, "seconds");
   report.skipped = whole_in(line, "skipped");
+  take_loss_scale(line, report);
   report.best = line.value("best", MetricsLine()) == true;
   report.has_validation = line.contains("val_loss");
   for (const Metric& metric : every_metric())
@@ -184,6 +196,7 @@ MetricsLine to_json(const EpochReport& report) {
                       {"skipped", report.skipped},
                       {"best", report.best}};
   put_wait(report.wait, line);
+  put_loss_scale(report, line);
   for (const Metric& metric : every_metric())
     if (report.has_validation && (metric.score == &Scores::loss || !std::isnan(metric.of(report.val))))
       line[val_key(metric)] = metric.of(report.val);
@@ -211,6 +224,7 @@ void Metrics::on_step(const StepReport& report) {
                       {"skipped", report.skipped},
                       {"time", now()}};
   put_wait(report.wait, line);
+  put_loss_scale(report, line);
   lines_ << json_text(line) << '\n' << std::flush;
   history_.add(report);
 }

@@ -70,8 +70,9 @@ void IterationTimer::run(TrainStep& step) {
 IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool capture, bool together) {
   const std::int64_t images = batch_.images.dim(0);
   if (together) batch_.rows = {ranks_.rank() * images, ranks_.size() * images};
-  TrainStep step(ctx_, *model_.net, loss_, optimizer_,
-                 {.capture = capture, .events = true, .ranks = together ? &ranks_ : nullptr});
+  StepOptions options{.capture = capture, .events = true, .ranks = together ? &ranks_ : nullptr};
+  if (model_.convolutions->policy().precision == Precision::fp16) options.loss_scale = {LossScale::first, true};
+  TrainStep step(ctx_, *model_.net, loss_, optimizer_, options);
   IterationTimes warm;
   warm_up(step, warm);
   if (capture) warm.why_not_captured = step.why_not_captured();

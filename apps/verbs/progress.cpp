@@ -63,6 +63,11 @@ void Progress::on_epoch(const EpochReport& report) {
     console_.line("  " + skipped_line(report.skipped));
     skipped_shown_ = report.skipped;
   }
+  if (report.skipped_steps > skipped_steps_shown_) {
+    console_.line(fmt::format("  {} skipped so far: gradients beyond fp16; the loss scale is {}",
+                              format_count(report.skipped_steps, "step"), format_number(report.loss_scale)));
+    skipped_steps_shown_ = report.skipped_steps;
+  }
   if (report.wait.largest() > 0.2 && !data_hint_given_ && report.seconds > 1) {
     const std::string who =
         report.wait.is_of_several() ? fmt::format("on rank {} ", report.wait.rank_of_largest()) : "";

@@ -25,7 +25,7 @@ class Progress : public TrainObserver {
   std::int64_t epochs_;
   std::vector<Metric> validated_;
   bool header_shown_ = false, data_hint_given_ = false;
-  std::int64_t skipped_shown_ = 0;
+  std::int64_t skipped_shown_ = 0, skipped_steps_shown_ = 0;
   std::chrono::steady_clock::time_point last_shown_;
 };
 

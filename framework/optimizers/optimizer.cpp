@@ -46,14 +46,12 @@ Tensor norm_of_all(Stream& stream, const Tensor& norm, Communicator& ranks) {
 
 }  // namespace
 
-Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit, Communicator* ranks) {
-  std::vector<Tensor> grads;
+Tensor gradient_norm(Stream& stream, const std::vector<Parameter*>& parameters, Communicator* ranks) {
+  std::vector<Tensor> gradients;
   for (const Parameter* parameter : parameters)
-    if (parameter->variable.grad().defined()) grads.push_back(parameter->variable.grad());
-  Tensor norm = l2_norm(*ctx.stream, grads);
-  if (ranks != nullptr) norm = norm_of_all(*ctx.stream, norm, *ranks);
-  for (Tensor& grad : grads) limit_norm(*ctx.stream, norm, static_cast<float>(limit), grad);
-  return norm;
+    if (parameter->variable.grad().defined()) gradients.push_back(parameter->variable.grad());
+  const Tensor norm = l2_norm(stream, gradients);
+  return ranks == nullptr ? norm : norm_of_all(stream, norm, *ranks);
 }
 
 }  // namespace twiddle

@@ -34,6 +34,7 @@ struct StepNumbers {
   // If defined, no weight and no state becomes a number that is not finite. Both are defined or neither is.
   Tensor guard = {};      // read: if its first element (the sum of the losses) is not finite, the step changes nothing
   Tensor found_bad = {};  // written: NaN if an element kept its old values because its new ones were not finite
+  Tensor factor = {};     // if defined, the update multiplies gradients by it
 };
 
 // Turns gradients into new values. Keeps its state (momentum, moments) by parameter name.
@@ -71,9 +72,8 @@ struct SavedOptimizer {
 using OptimizerRegistry = Registry<Optimizer, Params&>;
 OptimizerRegistry builtin_optimizers();  // optimizers.cu
 
-// Scales all gradients so that their common L2 norm is at most `limit`; returns the norm before, one element. Where one
-// is not finite, all become NaN, so that a guarded step changes nothing. With ranks, each has a share of the gradients,
-// and the norm is that of all shares.
-Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit, Communicator* ranks = nullptr);
+// The L2 norm of all gradients, one element: not finite if and only if one of them is not. With ranks, each has a share
+// of the gradients, and the norm is that of all shares.
+Tensor gradient_norm(Stream& stream, const std::vector<Parameter*>& parameters, Communicator* ranks = nullptr);
 
 }  // namespace twiddle

@@ -34,10 +34,11 @@ struct Update {
     float at[1];
   };
 
-  // To the i-th pack of neighbours. If `guarded`, an element whose new values are not finite keeps its old ones, which
-  // needs no separate pass. Returns 0 if all new values are finite, else NaN.
+  // To the i-th pack of neighbours, whose gradients are multiplied by `factor`. If `guarded`, an element whose new
+  // values are not finite keeps its old ones, which needs no separate pass. Returns 0 if all new values are finite,
+  // else NaN.
   template <class Pack>
-  TWIDDLE_HD float apply(std::int64_t i, const Rule& now, bool guarded) const {
+  TWIDDLE_HD float apply(std::int64_t i, const Rule& now, float factor, bool guarded) const {
     constexpr int width = sizeof(Pack) / sizeof(float);
     const Pack g = reinterpret_cast<const Pack*>(grad)[i];
     Pack w = reinterpret_cast<Pack*>(weight)[i], kept[2];
@@ -46,7 +47,7 @@ struct Update {
     for (int k = 0; k < width; ++k) {
       float own[2] = {}, new_weight = w.at[k];
       for (int s = 0; s < states; ++s) own[s] = kept[s].at[k];
-      now(g.at[k], new_weight, own);
+      now(g.at[k] * factor, new_weight, own);
       const float here = difference_of(new_weight, own);
       difference += here;
       const bool written = !guarded || here == 0;
@@ -68,13 +69,15 @@ struct Update {
 
 // StepNumbers as a kernel takes them.
 struct StepPointers {
-  const float *rate, *guard;
+  const float *rate, *guard, *factor;
   float* found_bad;
   explicit StepPointers(const StepNumbers& numbers)
       : rate(numbers.rate.read()),
         guard(numbers.guard.defined() ? numbers.guard.read() : nullptr),
+        factor(numbers.factor.defined() ? numbers.factor.read() : nullptr),
         found_bad(guard != nullptr ? Tensor(numbers.found_bad).write() : nullptr) {}
   TWIDDLE_HD bool passes() const { return guard == nullptr || *guard - *guard == 0; }  // infinity and NaN: NaN
+  TWIDDLE_HD float gradient_factor() const { return factor == nullptr ? 1 : *factor; }
 };
 
 // Many threads may store at once, all of them the same value.
@@ -89,17 +92,19 @@ struct UpdateBlock {
   static constexpr std::int64_t most = 4096;
   Update<Rule> update;
   Rule now;
+  float factor;
   float* found_bad;  // null: no element is guarded
 
   TWIDDLE_HD void operator()(std::int64_t block) const {
     const Update<Rule> here = update;
     const Rule rule = now;  // of this call's own: no store into a weight can change it
+    const float scale = factor;
     const bool guarded = found_bad != nullptr;
     const std::int64_t begin = most * block, end = begin + most < here.count ? begin + most : here.count;
     float difference = 0;
 #pragma omp simd reduction(+ : difference)
     for (std::int64_t i = begin; i < end; ++i)
-      difference += here.template apply<typename Update<Rule>::One>(i, rule, guarded);
+      difference += here.template apply<typename Update<Rule>::One>(i, rule, scale, guarded);
     if (guarded && difference != 0) store_bad(found_bad);
   }
 };
@@ -134,12 +139,13 @@ struct UpdateTable {
     now.begin(*numbers.rate);
     const std::int64_t i = four - first[low];
     const bool guarded = numbers.found_bad != nullptr;
+    const float factor = numbers.gradient_factor();
     float difference = 0;
     if (4 * i + 4 <= update.count)
-      difference = update.template apply<Four>(i, now, guarded);
+      difference = update.template apply<Four>(i, now, factor, guarded);
     else
       for (std::int64_t k = 4 * i; k < update.count; ++k)
-        difference += update.template apply<typename Update<Rule>::One>(k, now, guarded);
+        difference += update.template apply<typename Update<Rule>::One>(k, now, factor, guarded);
     if (guarded && difference != 0) store_bad(numbers.found_bad);
   }
 };
@@ -155,8 +161,8 @@ void update_parameters(Stream& stream, const std::vector<Update<Rule>>& updates,
     for (const Update<Rule>& update : updates) {
       Rule now = update.rule;
       now.begin(*numbers.rate);
-      for_each_index(stream, (update.count + Block::most - 1) / Block::most, Block{update, now, numbers.found_bad},
-                     Block::most);
+      for_each_index(stream, (update.count + Block::most - 1) / Block::most,
+                     Block{update, now, numbers.gradient_factor(), numbers.found_bad}, Block::most);
     }
     return;
   }

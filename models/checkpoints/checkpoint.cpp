@@ -44,6 +44,9 @@ void each_field(State& state, const Visit& visit) {
   visit("position", state.position);
   visit("limit_batches", state.limit_batches);
   visit("overfit_batch", state.overfit_batch);
+  visit("loss_scale", state.loss_scale);
+  visit("good_steps", state.good_steps);
+  visit("skipped_steps", state.skipped_steps);
 }
 
 Metadata format_state(const RunState& state) {
@@ -68,7 +71,8 @@ const std::string& metadata_of(const ArraySource& contents, const std::string& k
 // Fields that the first checkpoints of this format did not have: if one is missing, it keeps its default.
 bool is_new_field(std::string_view name) {
   return name == "right" || name == "position" || name == "limit_batches" || name == "overfit_batch" ||
-         name == "improved_score" || name == "improved_epoch";
+         name == "improved_score" || name == "improved_epoch" || name == "loss_scale" || name == "good_steps" ||
+         name == "skipped_steps";
 }
 
 bool is_score(std::string_view name) {

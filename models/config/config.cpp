@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "framework/error.h"
+#include "framework/optimizers/gradient_scale.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 
@@ -152,6 +153,14 @@ void read_ema(Params& train, Config::Train& values) {
   ema.finish();
 }
 
+// `loss_scale: auto`, or a number. 0: auto.
+double read_loss_scale(Params& train) {
+  const ConfigNode* node = train.node("loss_scale");
+  const bool is_auto = node == nullptr || node->text == "auto";
+  if (is_auto) train.choice("loss_scale", "auto", {"auto"});
+  return is_auto ? 0 : train.number("loss_scale", std::nullopt, 1, LossScale::largest);
+}
+
 }  // namespace
 
 Config read_config(Params& root, const std::string& file) {
@@ -192,6 +201,7 @@ Config::Train read_train(Params& train) {
   read_ema(train, values);
   values.accumulate = train.integer("accumulate", values.accumulate, 1, 1 << 20);
   values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);
+  values.loss_scale = read_loss_scale(train);
   values.mixing.mixup = train.number("mixup", 0.0, 0, 100);
   values.mixing.cutmix = train.number("cutmix", 0.0, 0, 100);
   values.watch = train.text("watch", values.watch);

@@ -41,7 +41,8 @@ struct Config {
     double ema_decay = 0;         // of the moving average of the weights; 0: none is kept
     bool ema_warmup = false;      // the decay is smaller in the first updates
     std::vector<ParameterPattern> freeze, learning_rates;
-    double clip_norm = 0;  // 0: off
+    double clip_norm = 0;   // 0: off
+    double loss_scale = 0;  // 0: adapts in fp16; else there is none
     Mixing mixing;
     std::string watch = "auto";         // the metric that the best epoch is chosen by
     std::int64_t patience = 0;          // epochs without a better one after which training stops; 0: never stops

@@ -113,6 +113,13 @@ void expect_measured(Params& train, Params& data, const Config& config, const st
     train.error("early_stop", "'early_stop' needs a validation set, data.val");
 }
 
+void refuse_loss_scale(Params& train, const Config& config) {
+  if (config.train.loss_scale == 0 || config.convolution.precision == Precision::fp16) return;
+  train.error("loss_scale",
+              join("'loss_scale' needs 'precision: fp16'; this is ", to_string(config.convolution.precision)),
+              "remove it: gradients have the range of fp32");
+}
+
 // What is mixed is labels.
 void refuse_to_mix_images(Params& train, const Experiment& experiment) {
   const Mixing& mixing = experiment.config.train.mixing;
@@ -160,6 +167,7 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
   if (model_is_whole) apply_patterns(config.train, *experiment.model.net, train);
   if (model_is_whole) expect_possible_batch(config.train.batch_size, *experiment.model.net, diagnostics);
   refuse_to_mix_images(train, experiment);
+  refuse_loss_scale(train, config);
   train.finish();
   if (experiment.loss != nullptr && !built.output.empty() && !config.layers.items.empty())
     experiment.loss->expect_output(built.output, config.input, config.layers.items.back(), diagnostics);

@@ -6,6 +6,7 @@
 #include "framework/cpu/free_memory.h"
 #include "framework/cuda/cuda_stream.h"
 #include "framework/error.h"
+#include "models/checkpoints/checkpoint.h"
 
 namespace twiddle {
 
@@ -14,10 +15,18 @@ namespace {
 // Pages of this program and its libraries that a training loads after the plan is made (measured).
 constexpr std::size_t code_used_later = std::size_t(9) << 20;
 
+LossScale loss_scale_of(const Config& config, const RunState& state) {
+  if (config.train.loss_scale > 0) return {.value = config.train.loss_scale, .skipped_steps = state.skipped_steps};
+  if (state.loss_scale > 0) return {state.loss_scale, true, state.good_steps, state.skipped_steps};
+  return {.value = LossScale::first, .adapts = true};
+}
+
 }  // namespace
 
-StepOptions step_options(const Config& config, WeightAverage* average, bool capture, Communicator& ranks) {
+StepOptions step_options(const Config& config, const RunState& state, WeightAverage* average, bool capture,
+                         Communicator& ranks) {
   StepOptions options;
+  if (config.convolution.precision == Precision::fp16) options.loss_scale = loss_scale_of(config, state);
   options.clip_norm = config.train.clip_norm;
   options.accumulate = config.train.accumulate;
   options.average = average;

@@ -13,7 +13,9 @@ namespace twiddle {
 
 // What a Trainer makes of an experiment before its first step.
 
-StepOptions step_options(const Config& config, WeightAverage* average, bool capture, Communicator& ranks);
+// `state`: of the run that is resumed, or a new one.
+StepOptions step_options(const Config& config, const RunState& state, WeightAverage* average, bool capture,
+                         Communicator& ranks);
 
 std::shared_ptr<Communicator> given_or_one(std::shared_ptr<Communicator> ranks);  // null: of a process by itself
 

@@ -13,13 +13,18 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// On the host.
+struct Numbers {
+  float loss, loss_sum, scale[3];
+};
+
 }  // namespace
 
 StepReporter::StepReporter(Stream& stream, const Config::Train& train)
     : stream_(stream),
       epochs_(train.epochs),
       batch_size_(train.batch_size),
-      numbers_(stream.allocate_host(2 * sizeof(float))) {}
+      numbers_(stream.allocate_host(sizeof(Numbers))) {}
 
 void StepReporter::begin_epoch(std::int64_t batches) {
   epoch_start_ = Clock::now();
@@ -37,10 +42,14 @@ double StepReporter::epoch_seconds() const {
 }
 
 void StepReporter::send(const StepReport& report, std::vector<TrainObserver*> listeners, const Tensor& loss,
-                        const Tensor& sums) {
-  auto* const to = static_cast<float*>(numbers_.get());
-  stream_.copy(to, loss.read(), sizeof(float));
-  stream_.copy(to + 1, sums.read(), sizeof(float));
+                        const Tensor& sums, const Tensor& scale) {
+  auto* const to = static_cast<Numbers*>(numbers_.get());
+  stream_.copy(&to->loss, loss.read(), sizeof(float));
+  stream_.copy(&to->loss_sum, sums.read(), sizeof(float));
+  if (scale.defined())
+    stream_.copy(to->scale, scale.read(), scale.bytes());
+  else
+    to->scale[0] = to->scale[2] = 0;
   latest_ = {report, std::move(listeners)};
   numbers_here_ = stream_.record_event();
 }
@@ -48,10 +57,12 @@ void StepReporter::send(const StepReport& report, std::vector<TrainObserver*> li
 std::optional<StepReporter::Sent> StepReporter::take() {
   if (!latest_) return std::nullopt;
   numbers_here_->wait();
-  const auto* const from = static_cast<const float*>(numbers_.get());
+  const auto* const from = static_cast<const Numbers*>(numbers_.get());
   StepReport& report = latest_->report;
-  report.loss = from[0];
-  latest_->loss_sum = from[1];
+  report.loss = from->loss;
+  report.loss_scale = from->scale[0];
+  report.skipped_steps = static_cast<std::int64_t>(from->scale[2]);
+  latest_->loss_sum = from->loss_sum;
   const auto done = static_cast<double>(report.batch - first_batch_);
   report.images_per_second = done * static_cast<double>(batch_size_) / epoch_seconds();
   const auto left = static_cast<double>((epochs_ - report.epoch + 1) * report.batches - report.batch);

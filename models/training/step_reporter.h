@@ -30,7 +30,9 @@ class StepReporter {
     std::vector<TrainObserver*> listeners;
     double loss_sum = 0;  // of the epoch so far; not finite from the first bad step on
   };
-  void send(const StepReport& report, std::vector<TrainObserver*> listeners, const Tensor& loss, const Tensor& sums);
+  // `scale`: GradientScale::state(), or undefined.
+  void send(const StepReport& report, std::vector<TrainObserver*> listeners, const Tensor& loss, const Tensor& sums,
+            const Tensor& scale = {});
   std::optional<Sent> take();         // the step that was sent last, once; waits until its numbers are here
   void forget() { latest_.reset(); }  // its listeners may be destroyed
 

@@ -46,7 +46,12 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
       parameters_(net.parameters()),
       running_(running_state(net)),
       sums_(Tensor::filled(*ctx.stream, {2}, 0)),
-      inputs_(*ctx.stream, sums_) {
+      own_sums_(Tensor::filled(*ctx.stream, {2}, 0)),
+      scale_(options.loss_scale || options.clip_norm > 0
+                 ? std::optional<GradientScale>(std::in_place, *ctx.stream, options.clip_norm,
+                                                options.loss_scale.value_or(LossScale()))
+                 : std::nullopt),
+      inputs_(*ctx.stream, sums_, options.loss_scale ? scale_->loss_scale() : Tensor()) {
   if (options_.ranks != nullptr)
     share_update();
   else
@@ -77,10 +82,11 @@ Tensor TrainStep::step(const Batch& batch) {
   record_event(events_.start);
   if (sharded_) sharded_->begin_step(batch.rows.on_every_rank && options_.accumulate == 1);
 
-  const Variable loss = batch.images.defined() ? loss_of(batch, sharded_ ? &own_sums_ : &sums_) : loss_without_rows();
+  Tensor& sums = sharded_ || skips_steps() ? own_sums_ : sums_;
+  const Variable loss = batch.images.defined() ? loss_of(batch, &sums) : loss_without_rows();
   record_event(events_.forward);
 
-  ctx_.tape.backward(ctx_, loss, sharded_ ? inputs_.rank_share() : Tensor());
+  ctx_.tape.backward(ctx_, loss, sharded_ || options_.loss_scale ? inputs_.loss_factor() : Tensor());
   const Tensor part = sharded_ ? part_of_rank(loss.value()) : loss.value();
   record_event(events_.backward);
 
@@ -99,15 +105,20 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
 
 void TrainStep::update(Tensor loss) {
   if (sharded_) reduce_over_ranks(loss);
+  if (sharded_ || skips_steps()) add_own_sums();
   std::vector<Parameter*>& updated = sharded_ ? sharded_->shard() : parameters_;
-  if (options_.clip_norm > 0) clip_gradients(ctx_, updated, options_.clip_norm, options_.ranks);
-  const StepNumbers numbers = inputs_.for_update();
+  StepNumbers numbers = inputs_.for_update(), of_average = inputs_.for_average();
+  if (scale_) {
+    const Tensor norm = gradient_norm(*ctx_.stream, updated, options_.ranks);
+    numbers = scale_->begin_update(*ctx_.stream, norm, numbers);
+    if (options_.average && options_.average->begun()) of_average.guard = numbers.guard;  // it begins even if skipped
+  }
   optimizer_.step(ctx_, updated, numbers);
   if (sharded_) {
     options_.ranks->all_reduce(*ctx_.stream, Tensor(numbers.found_bad).write(), 1);  // NaN if it is on one rank
     sharded_->end_update();
   }
-  if (options_.average) options_.average->update(*ctx_.stream, inputs_.for_average());
+  if (options_.average) options_.average->update(*ctx_.stream, of_average);
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
 }
 
@@ -161,7 +172,6 @@ void TrainStep::share_update() {
   sharded_.emplace(*options_.ranks, ctx_, parameters_, optimizer_,
                    options_.accumulate == 1 && options_.average == nullptr);
   means_.emplace(*options_.ranks, *ctx_.stream);
-  own_sums_ = Tensor::filled(*ctx_.stream, {2}, 0);
   if (options_.accumulate > 1) return;  // then the mean over batches is in the memory of a batch's gradient
   auto gradient = sharded_->gradients().begin();
   for (const Parameter* parameter : parameters_)
@@ -190,14 +200,21 @@ Tensor TrainStep::part_of_rank(const Tensor& loss) {
 }
 
 // Each rank gets the gradients of its shard of the weights. Running averages become the means over all rows, the loss
-// that of the entire batch, and the sums grow by those of all ranks.
+// that of the entire batch, and own_sums_ the sums over all ranks.
 void TrainStep::reduce_over_ranks(Tensor& loss) {
   Stream& stream = *ctx_.stream;
   sharded_->reduce_gradients();
   std::vector<Tensor> running;
   for (const Parameter* parameter : running_) running.push_back(parameter->variable.value());
   means_->take(stream, inputs_.update_share(), running, {loss, own_sums_});
-  add(stream, sums_, own_sums_, sums_);
+}
+
+void TrainStep::add_own_sums() {
+  Stream& stream = *ctx_.stream;
+  if (skips_steps())
+    add_finite(stream, own_sums_, sums_);
+  else
+    add(stream, sums_, own_sums_, sums_);
   stream.fill(own_sums_.write(), own_sums_.size(), 0);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "framework/optimizers/gradient_scale.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step_inputs.h"
 #include "layers/sequential.h"
@@ -17,7 +18,8 @@
 namespace twiddle {
 
 struct StepOptions {
-  double clip_norm = 0;              // 0: gradients are not clipped
+  double clip_norm = 0;                      // 0: gradients are not clipped
+  std::optional<LossScale> loss_scale = {};  // none: 1, and no gradient is looked at before the update
   std::int64_t accumulate = 1;       // batches per update: its gradient is that of the mean over all their images
   WeightAverage* average = nullptr;  // follows the weights; null: none
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
@@ -39,7 +41,7 @@ class TrainStep {
 
   // The loss, one element, stays on the device, and is that of the latest step alone: of the batches so far that go
   // into the same update. A loss that is not finite leaves weights and optimizer as they were, in this step and in all
-  // that follow until sums() are set to numbers again.
+  // that follow until sums() are set to numbers again. If the loss scale adapts, it leaves them so in this step alone.
   Tensor run(const Batch& batch, double rate);
 
   // Whether batches have run that wait for others to go into an update with; and the update by those alone, at the end
@@ -58,8 +60,10 @@ class TrainStep {
   std::string first_bad_gradient(const Batch& batch);
 
   // Two elements, over the steps since they were 0: loss times images, and images whose label came first, where images
-  // have one. The first is NaN from the first update on that found a gradient, or a new value, that is not finite.
+  // have one. The first is NaN from the first update on that found a gradient, or a new value, that is not finite and
+  // no reason to skip the step. Losses of skipped steps that are not finite are left out.
   Tensor& sums();
+  const GradientScale* gradient_scale() const { return scale_ ? &*scale_ : nullptr; }
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }
   // Frees the memory of captured steps, for a validation. The next step is captured again.
@@ -81,6 +85,8 @@ class TrainStep {
   void update(Tensor loss);
   Variable loss_of(const Batch& batch, Tensor* sums);
   void add_to_means(const Tensor& loss);
+  void add_own_sums();
+  bool skips_steps() const { return options_.loss_scale && options_.loss_scale->adapts; }
   void end_update();
 
   void share_update();
@@ -106,6 +112,8 @@ class TrainStep {
   std::vector<Parameter*> parameters_;
   std::vector<Parameter*> running_;  // batch norm's averages
   Tensor sums_;
+  Tensor own_sums_;                     // as sums_, of this rank's rows and of the update under way, where sums_ wait
+  std::optional<GradientScale> scale_;  // none: gradients are used as they are
   StepInputs inputs_;
   StepEvents events_;
 
@@ -117,7 +125,6 @@ class TrainStep {
   // If ranks share each batch.
   std::optional<ShardedOptimizer> sharded_;
   std::optional<RankMeans> means_;
-  Tensor own_sums_;               // as sums_, of this rank's rows since the last update
   std::int64_t images_here_ = 0;  // as images_, of this rank
 
   Shape latest_shape_;      // of the steps that were not replayed ...

@@ -33,6 +33,8 @@ struct StepReport {
   double loss = 0, rate = 0, images_per_second = 0, eta_seconds = 0;
   DataWait wait;
   std::int64_t skipped = 0;  // different images that could not be read so far
+  double loss_scale = 0;     // of the next step; 0: the loss is not scaled
+  std::int64_t skipped_steps = 0;
 };
 struct EpochReport {
   std::int64_t epoch = 0, epochs = 0, step = 0;
@@ -42,6 +44,8 @@ struct EpochReport {
   bool has_validation = false, best = false;
   Scores val;
   std::int64_t skipped = 0;
+  double loss_scale = 0;  // as in StepReport
+  std::int64_t skipped_steps = 0;
 };
 
 // Receives the events of a run: the terminal, the metrics files, a test.

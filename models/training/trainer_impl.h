@@ -83,7 +83,7 @@ struct Trainer::Impl {
       saver.resume(options.resume);
     }
     train_step.emplace(ctx, net, loss_function, optimizer,
-                       step_options(config, average.get(), options.capture, *ranks));
+                       step_options(config, state, average.get(), options.capture, *ranks));
     if (average) average->count_from(state.step);
     warnings = data.data().warnings;
     const std::string of_best = early_stopping.resume(state, data.val() ? fingerprint(data.val()->dataset()) : "");
@@ -123,6 +123,9 @@ struct Trainer::Impl {
     const std::vector<float> sums = train_step->sums().to_vector(*ctx.stream);
     state.loss_sum = sums.at(0);
     state.right = static_cast<std::int64_t>(sums.at(1));
+    if (!scale_state().defined()) return;
+    const LossScale now = train_step->gradient_scale()->read(*ctx.stream);
+    state.loss_scale = now.value, state.good_steps = now.good_steps, state.skipped_steps = now.skipped_steps;
   }
 
   bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
@@ -219,8 +222,13 @@ struct Trainer::Impl {
                  [&](TrainObserver* observer) { return observer->wants_step(state.step); });
     // All ranks check every step, so that a non-finite loss stops them after the same step.
     if (!listeners.empty() || on_cpu() || ranks->size() > 1)
-      reporter.send(report_of_step(), std::move(listeners), loss, train_step->sums());
+      reporter.send(report_of_step(), std::move(listeners), loss, train_step->sums(), scale_state());
     if (on_cpu()) report_sent(batch);
+  }
+
+  // Undefined if the loss is not scaled.
+  Tensor scale_state() const {
+    return config.convolution.precision == Precision::fp16 ? train_step->gradient_scale()->state() : Tensor();
   }
 
   StepReport report_of_step() const {
@@ -329,6 +337,7 @@ struct Trainer::Impl {
     report.train_loss = state.loss_sum / trained;  // as caught up with
     if (loss_function.target() == TargetKind::label) report.train_top1 = static_cast<double>(state.right) / trained;
     report.seconds = seconds;
+    report.loss_scale = state.loss_scale, report.skipped_steps = state.skipped_steps;
     report.images_per_second = static_cast<double>(images) / seconds;
     report.wait = data.wait_within(seconds);
     if (data.val()) save(observers);

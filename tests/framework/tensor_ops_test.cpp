@@ -87,17 +87,11 @@ TEST_P(EveryDevice, TensorOpsNormAvoidsOverflowAndUnderflow) {
   EXPECT_TRUE(std::isnan(norm_of({1, NAN, 2})));
 }
 
-TEST_P(EveryDevice, TensorOpsLimitsNormOnlyIfLarger) {
+TEST_P(EveryDevice, TensorOpsAddsFiniteElementsOnly) {
   const auto stream = make_stream(GetParam());
-  const auto limited = [&](float norm) {
-    Tensor x = Tensor::from<float>(*stream, {2}, {3, 4});
-    limit_norm(*stream, Tensor::filled(*stream, {1}, norm), 2.5f, x);
-    return x.to_vector(*stream);
-  };
-  EXPECT_EQ(limited(5), (std::vector<float>{1.5f, 2}));
-  EXPECT_EQ(limited(2), (std::vector<float>{3, 4}));
-  for (const float norm : {INFINITY, NAN})
-    for (const float value : limited(norm)) EXPECT_TRUE(std::isnan(value)) << norm;
+  Tensor sum = Tensor::from<float>(*stream, {4}, {1, 2, 3, 4});
+  add_finite(*stream, Tensor::from<float>(*stream, {4}, {10, NAN, -INFINITY, 0.5f}), sum);
+  EXPECT_EQ(sum.to_vector(*stream), (std::vector<float>{11, 2, 3, 4.5f}));
 }
 
 TEST_P(EveryDevice, TensorOpsFindsNonFinite) {

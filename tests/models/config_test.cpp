@@ -109,6 +109,8 @@ TEST(Config, ValidatesEachSection) {
   EXPECT_TRUE(holds(with("precision: fp8\n"), "'precision' must be one of fp32, tf32, bf16, fp16, found \"fp8\""));
   EXPECT_TRUE(holds(with("precision: bf16\nconvolution: {precision: tf32}\n"),
                     "'convolution.precision' differs from 'precision: bf16'"));
+  EXPECT_TRUE(holds(with("train: {loss_scale: 128}\n"), "'loss_scale' needs 'precision: fp16'; this is fp32"));
+  EXPECT_TRUE(holds(with("precision: fp16\ntrain: {loss_scale: 0.5}\n"), "a number from 1 to 16777216, found \"0.5\""));
   EXPECT_TRUE(holds(with("convolution: {workspace_limit: lots}\n"), "a size such as 512MiB or 2GiB, found \"lots\""));
   EXPECT_TRUE(holds(with("train: {batch_size: 0}\n"), "a whole number from 1 to 1048576, found \"0\""));
   EXPECT_TRUE(holds(with("train: {optimizer: sdg}\n"), "unknown optimizer 'sdg'; did you mean 'sgd'?"));

@@ -90,6 +90,7 @@ train:
   batch_size: 64
   accumulate: 1
   clip_norm: 0
+  loss_scale: auto
   mixup: 0
   cutmix: 0
   watch: auto

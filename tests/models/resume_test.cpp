@@ -250,6 +250,10 @@ TEST(Resume, IsExactWithAdam) {
   expect_to_resume_exactly({{"train.optimizer", "adam", "--set"}});
 }
 
+TEST(Resume, IsExactInSixteenBits) {
+  for (const char* precision : {"bf16", "fp16"}) expect_to_resume_exactly({{"precision", precision, "--set"}});
+}
+
 // Includes engines that select among several plans.
 TEST(Resume, IsExactWithCpuFftEngine) {
   expect_to_resume_exactly({{"device", "cpu", "--set"},
