@@ -63,10 +63,11 @@ void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, con
                                                        : "loss" + became;
   const std::string lower = facts.rate > 0 ? join(" (try ", short_number(facts.rate / 10), ")") : "";
   const std::string saved = facts.last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + facts.last_checkpoint;
+  const std::string range = step.scales_loss() ? ", values above 65,504, fp16's largest (try 'precision: bf16')" : "";
   const std::string image = bad_image_here(ctx, batch, dataset);
-  const std::string causes = any(ranks, !image.empty())
-                                 ? join("Not the learning rate: ", bad_image_advice, ".")
-                                 : join("Usual causes: a learning rate too high", lower, ", data not normalised.");
+  const std::string causes = any(ranks, !image.empty()) ? join("Not the learning rate: ", bad_image_advice, ".")
+                                                        : join("Usual causes: a learning rate too high", lower,
+                                                               ", data not normalised", range, ".");
   throw Error(ErrorKind::diverged,
               join(what, " at epoch ", facts.epoch, facts.exact ? ", step " : ", at or before step ", facts.step,
                    " (learning rate ", short_number(facts.rate), "); ",

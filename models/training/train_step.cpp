@@ -51,7 +51,7 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
                  ? std::optional<GradientScale>(std::in_place, *ctx.stream, options.clip_norm,
                                                 options.loss_scale.value_or(LossScale()))
                  : std::nullopt),
-      inputs_(*ctx.stream, sums_, options.loss_scale ? scale_->loss_scale() : Tensor()) {
+      inputs_(*ctx.stream, sums_, scales_loss() ? scale_->loss_scale() : Tensor()) {
   if (options_.ranks != nullptr)
     share_update();
   else
@@ -86,7 +86,7 @@ Tensor TrainStep::step(const Batch& batch) {
   const Variable loss = batch.images.defined() ? loss_of(batch, &sums) : loss_without_rows();
   record_event(events_.forward);
 
-  ctx_.tape.backward(ctx_, loss, sharded_ || options_.loss_scale ? inputs_.loss_factor() : Tensor());
+  ctx_.tape.backward(ctx_, loss, sharded_ || scales_loss() ? inputs_.loss_factor() : Tensor());
   const Tensor part = sharded_ ? part_of_rank(loss.value()) : loss.value();
   record_event(events_.backward);
 
@@ -338,7 +338,7 @@ std::vector<std::pair<std::string, Tensor>> TrainStep::optimizer_state() {
 
 std::string TrainStep::first_bad_gradient(const Batch& batch) {
   if (!batch.images.defined()) return "";
-  ctx_.tape.backward(ctx_, loss_of(batch, nullptr));
+  ctx_.tape.backward(ctx_, loss_of(batch, nullptr), scales_loss() ? inputs_.loss_factor() : Tensor());
   std::string name;
   for (Parameter* parameter : parameters_) {  // in layer order: the backward pass comes to the last first
     const Tensor& gradient = parameter->variable.grad();

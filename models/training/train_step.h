@@ -63,7 +63,9 @@ class TrainStep {
   // have one. The first is NaN from the first update on that found a gradient, or a new value, that is not finite and
   // no reason to skip the step. Losses of skipped steps that are not finite are left out.
   Tensor& sums();
+  // Null if gradients are used as they are.
   const GradientScale* gradient_scale() const { return scale_ ? &*scale_ : nullptr; }
+  bool scales_loss() const { return options_.loss_scale.has_value(); }
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }
   // Frees the memory of captured steps, for a validation. The next step is captured again.

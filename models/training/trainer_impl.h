@@ -227,9 +227,7 @@ struct Trainer::Impl {
   }
 
   // Undefined if the loss is not scaled.
-  Tensor scale_state() const {
-    return config.convolution.precision == Precision::fp16 ? train_step->gradient_scale()->state() : Tensor();
-  }
+  Tensor scale_state() const { return train_step->scales_loss() ? train_step->gradient_scale()->state() : Tensor(); }
 
   StepReport report_of_step() const {
     StepReport report;
