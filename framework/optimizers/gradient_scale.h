@@ -19,7 +19,7 @@ struct LossScale {
 };
 
 // Clips an update's gradients by their L2 norm, and divides them by the loss scale: as one factor for the update. It
-// lives on the device, so that a captured step decides anew in each replay whether it updates.
+// lives on the device, so that a captured step decides in each replay whether it updates.
 class GradientScale {
  public:
   // `clip_norm`: the largest norm that the gradients, divided by the scale, may have; 0: any.

@@ -19,7 +19,7 @@ namespace twiddle {
 
 struct StepOptions {
   double clip_norm = 0;                      // 0: gradients are not clipped
-  std::optional<LossScale> loss_scale = {};  // none: 1, and no gradient is looked at before the update
+  std::optional<LossScale> loss_scale = {};  // none: 1, and no gradient is inspected before the update
   std::int64_t accumulate = 1;       // batches per update: its gradient is that of the mean over all their images
   WeightAverage* average = nullptr;  // follows the weights; null: none
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on

@@ -69,7 +69,7 @@ struct ScaledRun {
     return step->run(batch, 0.01).to_vector(stream).at(0);
   }
 
-  // Of trained parameters, their averages and the optimizer.
+  // The parameters, the state of the optimizer, and the averages.
   std::vector<std::vector<float>> state() {
     Stream& stream = *ctx.stream;
     step->all_gather_weights();
@@ -86,7 +86,7 @@ struct ScaledRun {
   }
 };
 
-// A run in which a step has an infinite gradient ends as one that has its scale halved in place of that step.
+// A run in which a step has an infinite gradient ends as one that has its scale halved instead of that step.
 void expect_skipped_step(const Device& device, StepOptions options) {
   ScaledRun skipping(device, options), without(device, options);
   const int updates = static_cast<int>(options.accumulate);
