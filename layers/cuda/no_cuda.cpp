@@ -25,12 +25,21 @@ bool normalize_backward_in_ranges(Stream&, const Lrn&, const Tensor&, const Tens
   return false;
 }
 
-bool normalize_pixels_in_blocks(Stream&, const PixelForward&) {
+template <class T>
+bool normalize_pixels_in_blocks(Stream&, const PixelForward<T>&) {
   return false;
 }
 
-bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward&) {
+template <class T>
+bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward<T>&) {
   return false;
 }
+
+template bool normalize_pixels_in_blocks(Stream&, const PixelForward<float>&);
+template bool normalize_pixels_in_blocks(Stream&, const PixelForward<Bf16>&);
+template bool normalize_pixels_in_blocks(Stream&, const PixelForward<Half>&);
+template bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward<float>&);
+template bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward<Bf16>&);
+template bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward<Half>&);
 
 }  // namespace twiddle

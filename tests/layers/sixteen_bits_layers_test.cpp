@@ -144,6 +144,22 @@ TEST_P(EveryDevice, MapsRoundOnceIn16Bits) {
 }
 
 // Sums are in f32, which holds what f16 does not.
+TEST_P(EveryDevice, NormsRoundOnceIn16Bits) {
+  for (const LayerCase& layer : {
+           LayerCase{"layer_norm", {}, {2, 24, 5, 5}},
+           LayerCase{"layer_norm", {}, {2, 300, 9, 9}},
+           LayerCase{"layer_norm", {}, {3, 20}},
+           LayerCase{"layer_norm", {{"over", "all"}}, {3, 4, 5, 5}},
+           LayerCase{"group_norm", {{"groups", "2"}}, {3, 6, 5, 5}},
+           LayerCase{"group_norm", {{"groups", "2"}}, {3, 6}},
+           LayerCase{"local_response_norm", {{"alpha", "0.5"}}, {2, 20, 5, 5}},
+           LayerCase{"local_response_norm", {{"alpha", "0.5"}, {"beta", "0.6"}}, {2, 6, 5, 5}},
+           LayerCase{"local_response_norm", {{"alpha", "0.5"}, {"size", "3"}}, {2, 6, 5, 5}},
+           LayerCase{"local_response_norm", {{"alpha", "0.5"}, {"size", "3"}, {"beta", "0.6"}}, {2, 6, 5, 5}},
+       })
+    expect_same_in_16_bits(GetParam(), layer);
+}
+
 TEST_P(EveryDevice, MeansOfLargeHalvesStayFinite) {
   for (const char* kind : {"avg_pool", "global_avg_pool"}) {
     const LayerOptions options = kind == std::string("avg_pool") ? LayerOptions{{"kernel", "4"}} : LayerOptions{};
