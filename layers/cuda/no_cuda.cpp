@@ -5,13 +5,22 @@
 
 namespace twiddle {
 
-bool normalize_channels_in_blocks(Stream&, const ChannelForward&) {
+template <class T>
+bool normalize_channels_in_blocks(Stream&, const ChannelForward<T>&) {
   return false;
 }
 
-bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward&) {
+template <class T>
+bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward<T>&) {
   return false;
 }
+
+template bool normalize_channels_in_blocks(Stream&, const ChannelForward<float>&);
+template bool normalize_channels_in_blocks(Stream&, const ChannelForward<Bf16>&);
+template bool normalize_channels_in_blocks(Stream&, const ChannelForward<Half>&);
+template bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward<float>&);
+template bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward<Bf16>&);
+template bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward<Half>&);
 
 bool max_pool_gradient_in_shared_memory(Stream&, const PoolWindow&, const Tensor&, const Tensor&, Tensor&) {
   return false;

@@ -16,15 +16,15 @@ struct LayerCase {
   LayerOptions options;
   Shape shape;
   bool relu = false, sum = false;  // what batch norm fuses
+  bool frozen = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const LayerCase& layer) {
   out << layer.kind << " of " << to_string(layer.shape);
   for (const auto& [key, value] : layer.options) out << ", " << key << " " << value;
-  return out << (layer.sum ? ", sum" : "") << (layer.relu ? ", relu" : "");
+  return out << (layer.sum ? ", sum" : "") << (layer.relu ? ", relu" : "") << (layer.frozen ? ", frozen" : "");
 }
 
-// PassResults of a pass as f32, and their types.
 struct PassResults {
   std::vector<Tensor> activations;  // y and the gradients of inputs
   std::vector<std::vector<float>> parameters;
@@ -32,7 +32,7 @@ struct PassResults {
 
 class LayerInType {
  public:
-  LayerInType(Device device, const LayerCase& layer, bool frozen = false)
+  LayerInType(Device device, const LayerCase& layer)
       : layer_(layer), test_(device, layer.kind, layer.options, {layer.shape.begin() + 1, layer.shape.end()}) {
     EXPECT_TRUE(test_.layer->takes_16_bits());
     EXPECT_EQ(layer.relu, layer.relu && test_.layer->take_over_relu());
@@ -42,7 +42,7 @@ class LayerInType {
       if (!parameter.trainable)
         for (float& value : values) value = std::abs(value) + 0.5f;
       parameter.variable.value() = Tensor::from(stream(), parameter.shape, values);
-      parameter.frozen = frozen;
+      parameter.frozen = layer.frozen;
     }
   }
 
@@ -63,13 +63,14 @@ class LayerInType {
     PassResults results{{y.value(), x.grad()}, {}};
     if (layer_.sum) results.activations.push_back(other.grad());
     for (const Parameter& parameter : test_.layer->parameters())
-      if (parameter.trainable) results.parameters.push_back(parameter.variable.grad().to_vector(stream()));
+      if (parameter.variable.grad().defined())
+        results.parameters.push_back(parameter.variable.grad().to_vector(stream()));
     return results;
   }
 
   Context& ctx() { return test_.ctx; }
   Stream& stream() { return *test_.ctx.stream; }
-  Parameter& parameter(const char* name) { return test_.parameter(name); }
+  std::vector<float> get(const char* name) { return test_.get(name); }
 
  private:
   LayerCase layer_;
@@ -158,6 +159,30 @@ TEST_P(EveryDevice, NormsRoundOnceIn16Bits) {
            LayerCase{"local_response_norm", {{"alpha", "0.5"}, {"size", "3"}, {"beta", "0.6"}}, {2, 6, 5, 5}},
        })
     expect_same_in_16_bits(GetParam(), layer);
+}
+
+// Shapes whose channels fit into one block of a GPU, into a cluster and into none, in packs and one by one.
+TEST_P(EveryDevice, BatchNormRoundsOnceIn16Bits) {
+  for (const Shape& shape :
+       {Shape{4, 3, 8, 8}, Shape{5, 3, 7, 7}, Shape{64, 2, 40, 40}, Shape{2, 2, 420, 420}, Shape{12, 5}})
+    for (const bool frozen : {false, true})
+      for (const bool relu : {false, true})
+        for (const bool sum : {false, true})
+          expect_same_in_16_bits(GetParam(), {"batch_norm", {}, shape, relu, sum, frozen});
+}
+
+// Those of the stored values, in f32.
+TEST_P(EveryDevice, BatchNormAveragesOf16BitsAreThoseOfF32) {
+  const LayerCase layer{"batch_norm", {}, {4, 3, 6, 6}};
+  const auto averages = [&](DType type) {
+    LayerInType test(GetParam(), layer);
+    test.run(type);
+    std::vector<float> both = test.get("running_mean"), variance = test.get("running_var");
+    both.insert(both.end(), variance.begin(), variance.end());
+    return both;
+  };
+  const std::vector<float> exact = averages(DType::f32);
+  for (const DType type : {DType::bf16, DType::f16}) EXPECT_LE(relative_error(averages(type), exact), 1e-6);
 }
 
 TEST_P(EveryDevice, MeansOfLargeHalvesStayFinite) {
