@@ -36,41 +36,43 @@ struct Means {
 };
 
 // One call an output.
+template <class T>
 struct AvgPoolForward {
   Means means;
   Divisor out_width, out_height;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const std::int64_t row = out_width.quotient(i), plane = out_height.quotient(row);
     const Span h = means.down(static_cast<int>(out_height.remainder(row)));
     const Span w = means.across(static_cast<int>(out_width.remainder(i)));
-    const float* const in = x + plane * means.window.height * means.window.width;
+    const T* const in = x + plane * means.window.height * means.window.width;
     float sum = 0;
     for (int at_h = h.begin; at_h < h.end; ++at_h)
-      for (int at_w = w.begin; at_w < w.end; ++at_w) sum += in[at_h * means.window.width + at_w];
-    y[i] = sum * means.share(h, w);
+      for (int at_w = w.begin; at_w < w.end; ++at_w) sum += to_float(in[at_h * means.window.width + at_w]);
+    y[i] = from_float<T>(sum * means.share(h, w));
   }
 };
 
 // One call an input, which gathers what the windows that hold it share out: no two calls add to one place, and the
 // order of the sum is fixed.
+template <class T>
 struct AvgPoolBackward {
   Means means;
   Divisor width, height;
-  const float* grad_y;
-  float* grad_x;
+  const T* grad_y;
+  T* grad_x;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const PoolWindow& window = means.window;
     const std::int64_t row = width.quotient(i), plane = height.quotient(row);
     const PoolWindow::Range rows = window.over_row(static_cast<int>(height.remainder(row)));
     const PoolWindow::Range columns = window.over_column(static_cast<int>(width.remainder(i)));
-    const float* const from = grad_y + plane * window.out_height * window.out_width;
+    const T* const from = grad_y + plane * window.out_height * window.out_width;
     float sum = 0;
     for (int out_h = rows.begin; out_h < rows.end; ++out_h)
       for (int out_w = columns.begin; out_w < columns.end; ++out_w)
-        sum += from[out_h * window.out_width + out_w] * means.share(means.down(out_h), means.across(out_w));
-    grad_x[i] = sum;
+        sum += to_float(from[out_h * window.out_width + out_w]) * means.share(means.down(out_h), means.across(out_w));
+    grad_x[i] = from_float<T>(sum);
   }
 };
 
@@ -84,18 +86,25 @@ AvgPool::AvgPool(const Site& site, Params& params)
 }
 
 Variable AvgPool::forward(Context& ctx, const Variable& x) {
-  const Shape shape = x.value().shape();
-  Tensor y(*ctx.stream, {shape.at(0), shape.at(1), window_.out_height, window_.out_width});
+  const Tensor value = x.value();
+  const Shape shape = value.shape();
+  Tensor y(*ctx.stream, {shape.at(0), shape.at(1), window_.out_height, window_.out_width}, value.type());
   const Means means{window_, count_padding_};
-  for_each_index(
-      *ctx.stream, y.size(),
-      AvgPoolForward{means, Divisor(window_.out_width), Divisor(window_.out_height), x.value().read(), y.write()},
-      std::int64_t(window_.kernel_h) * window_.kernel_w);
+  with_type(value.type(), [&](auto t) {
+    using T = decltype(t);
+    for_each_index(*ctx.stream, y.size(),
+                   AvgPoolForward<T>{means, Divisor(window_.out_width), Divisor(window_.out_height), value.read<T>(),
+                                     y.write<T>()},
+                   std::int64_t(window_.kernel_h) * window_.kernel_w);
+  });
   return ctx.tape.record(name(), y, {x}, [x, shape, means](Context& backward_ctx, const Tensor& grad_y) {
-    Tensor grad_x(*backward_ctx.stream, shape);
-    for_each_index(*backward_ctx.stream, grad_x.size(),
-                   AvgPoolBackward{means, Divisor(means.window.width), Divisor(means.window.height), grad_y.read(),
-                                   grad_x.write()});
+    Tensor grad_x(*backward_ctx.stream, shape, grad_y.type());
+    with_type(grad_y.type(), [&](auto t) {
+      using T = decltype(t);
+      for_each_index(*backward_ctx.stream, grad_x.size(),
+                     AvgPoolBackward<T>{means, Divisor(means.window.width), Divisor(means.window.height),
+                                        grad_y.read<T>(), grad_x.write<T>()});
+    });
     x.add_grad(backward_ctx, grad_x);
   });
 }

@@ -9,6 +9,7 @@ class AvgPool : public Layer {
  public:
   AvgPool(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   std::string describe() const override { return window_.describe(); }
 
  private:

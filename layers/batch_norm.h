@@ -28,7 +28,7 @@ class BatchNorm : public Layer {
   bool runs_without_rows() const override { return sync_; }
   bool take_over_relu() override { return relu_ = true; }
   bool take_over_sum() override { return true; }
-  bool takes_16_bits() const override { return true; }  // casts inside, and keeps x as it is
+  bool takes_16_bits() const override { return true; }
   bool keeps_input() const override { return !frozen(); }
   bool keeps_output() const override { return relu_ && frozen(); }
   bool sync() const { return sync_; }

@@ -10,13 +10,14 @@
 namespace twiddle::batch_norm {
 
 // The moments of a channel in each image: of its plane, or of its number where a plane is but one.
+template <class T>
 struct MomentsOfImages {
   std::int64_t channels;
   RowMoments planes;
-  const float* numbers;  // null: take the planes
+  const T* numbers;  // null: take the planes
   TWIDDLE_HD Moments of(std::int64_t channel, std::int64_t image) const {
     const std::int64_t row = image * channels + channel;
-    return numbers != nullptr ? Moments{1, numbers[row], 0} : planes.of(row);
+    return numbers != nullptr ? Moments{1, to_float(numbers[row]), 0} : planes.of(row);
   }
 };
 
@@ -33,8 +34,9 @@ struct MomentsOfRanks {
 };
 
 // In the format of MomentsOfRanks.
+template <class T>
 struct MomentsForRanks : JoinMoments {
-  MomentsOfImages parts;
+  MomentsOfImages<T> parts;
   float images;
   float* values;
   TWIDDLE_HD Moments term(std::int64_t channel, std::int64_t image) const { return parts.of(channel, image); }
@@ -49,11 +51,11 @@ struct MomentsForRanks : JoinMoments {
 template <class Parts>
 struct Statistics : JoinMoments {
   Parts parts;
-  ChannelForward pass;
+  ChannelStatistics statistics;
   float* count;  // of values; null: not stored
   TWIDDLE_HD Moments term(std::int64_t channel, std::int64_t part) const { return parts.of(channel, part); }
   TWIDDLE_HD void store(std::int64_t channel, const Moments& all) const {
-    store_statistics(pass, channel, all, inverse_deviation(all, pass.epsilon));
+    store_statistics(statistics, channel, all, inverse_deviation(all, statistics.epsilon));
     if (count != nullptr) count[channel] = static_cast<float>(all.count);
   }
 };
@@ -97,21 +99,24 @@ struct Normalize {
 
 // What an element adds to its channel's sums of the gradient before the ReLU, and of that gradient times (x - mean).
 // `passed` is read by the pass that follows and is the gradient of the other path.
-template <ReluGate gate>
+template <ReluGate gate, class T>
 struct GradientTerms {
   Factors factors;
   std::int64_t inner;
-  const float *x, *y, *grad_y;
-  float* passed;
+  const T *x, *y, *grad_y;
+  T* passed;
   struct Row {
     Factors::Channel normalized;
-    const float *x, *y, *grad_y;
-    float* passed;
+    const T *x, *y, *grad_y;
+    T* passed;
     TWIDDLE_HD PairOf<float> operator()(std::int64_t column) const {
-      const float here = x[column];
-      float gradient = grad_y[column];
+      const float here = to_float(x[column]);
+      float gradient = to_float(grad_y[column]);
       if constexpr (gate == ReluGate::input) gradient = ReluBackward{}(normalized(here), gradient);
-      if constexpr (gate == ReluGate::output) passed[column] = gradient = ReluBackward{}(y[column], gradient);
+      if constexpr (gate == ReluGate::output) {
+        gradient = ReluBackward{}(to_float(y[column]), gradient);
+        passed[column] = from_float<T>(gradient);
+      }
       return {gradient, gradient * (here - normalized.middle)};
     }
   };

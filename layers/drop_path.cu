@@ -22,8 +22,11 @@ struct DropImages {
 };
 
 Tensor dropped(Stream& stream, const DropImages& drop, const Tensor& x) {
-  Tensor y(stream, x.shape());
-  map_rows(stream, x.dim(0), x.size() / x.dim(0), drop, 1, y.write(), x.read());
+  Tensor y(stream, x.shape(), x.type());
+  with_type(x.type(), [&](auto t) {
+    using T = decltype(t);
+    map_rows(stream, x.dim(0), x.size() / x.dim(0), drop, 1, y.write<T>(), x.read<T>());
+  });
   return y;
 }
 

@@ -10,6 +10,7 @@ class DropPath : public Layer {
  public:
   DropPath(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   std::string describe() const override;
 
  private:

@@ -8,6 +8,7 @@ class GlobalAvgPool : public Layer {
  public:
   GlobalAvgPool(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
 };
 
 }  // namespace twiddle

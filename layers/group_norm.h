@@ -9,6 +9,7 @@ class GroupNorm : public Layer {
  public:
   GroupNorm(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   bool keeps_input() const override { return true; }
   std::size_t kept_bytes() const override;
   std::string describe() const override;

@@ -44,7 +44,8 @@ class Layer {
   virtual bool keeps_output() const { return false; }
   virtual std::size_t kept_bytes() const { return 0; }  // per image, without input and output
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
-  // Whether both passes take and return elements of 16 bits, too; if not, Sequential casts before and after them.
+  // Whether both passes also read and write bf16 and f16: the output and the input's gradient have x's type. If not, as
+  // in a layer written for f32 alone, Sequential casts before and after them.
   virtual bool takes_16_bits() const { return false; }
   // Called if a ReLU follows. Returns true if the layer computes max(y, 0) itself from now on, which saves a pass.
   virtual bool take_over_relu() { return false; }

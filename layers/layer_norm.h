@@ -10,6 +10,7 @@ class LayerNorm : public Layer {
  public:
   LayerNorm(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   bool keeps_input() const override { return true; }
   std::size_t kept_bytes() const override;
   std::string describe() const override { return over_channels_ ? "over channels" : "over all"; }

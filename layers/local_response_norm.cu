@@ -24,12 +24,12 @@ struct AnyPower {
   TWIDDLE_HD float operator()(float base) const { return powf(base, -beta); }
 };
 
-// The sums over a row's windows of what `term` makes of each element, some neighbours at a time, so that they stay in
-// registers. Each window is summed from scratch: a running sum would keep the rounding of large values that have left
-// it.
-template <class Term, class Store>
-TWIDDLE_HD void sum_windows(const ChannelWindow& window, std::int64_t row, const float* values, const Term& term,
-                            const Store& store) {
+// to[i] = result(i, sum over the window of term(values)) for each element of a row, some neighbours at a time, so that
+// the sums stay in registers. Each window is summed from scratch: a running sum would keep the rounding of large values
+// that have left it.
+template <class In, class Out, class Term, class Result>
+TWIDDLE_HD void map_windows(const ChannelWindow& window, std::int64_t row, const In* values, Out* to, const Term& term,
+                            const Result& result) {
   constexpr int lanes = 16;
   std::int64_t first, last;
   window.bounds(row, first, last);
@@ -37,79 +37,84 @@ TWIDDLE_HD void sum_windows(const ChannelWindow& window, std::int64_t row, const
   for (std::int64_t begin = 0; begin < whole; begin += lanes) {
     float sums[lanes] = {};
     for (std::int64_t other = first; other <= last; ++other)
-      for (int lane = 0; lane < lanes; ++lane) sums[lane] += term(values[other * inner + begin + lane]);
-    for (int lane = 0; lane < lanes; ++lane) store(begin + lane, sums[lane]);
+      for (int lane = 0; lane < lanes; ++lane) sums[lane] += term(to_float(values[other * inner + begin + lane]));
+    for (int lane = 0; lane < lanes; ++lane) sums[lane] = result(begin + lane, sums[lane]);
+    for (int lane = 0; lane < lanes; ++lane) to[begin + lane] = from_float<Out>(sums[lane]);
   }
   for (std::int64_t i = whole; i < inner; ++i) {
     float sum = 0;
-    for (std::int64_t other = first; other <= last; ++other) sum += term(values[other * inner + i]);
-    store(i, sum);
+    for (std::int64_t other = first; other <= last; ++other) sum += term(to_float(values[other * inner + i]));
+    to[i] = from_float<Out>(result(i, sum));
   }
 }
 
 // base = k + scale * sum of x^2 over the window.
+template <class T>
 struct WindowSquares {
   ChannelWindow window;
   float k, scale;
-  const float* x;
-  TWIDDLE_HD void row(std::int64_t row, float* base) const {
+  const T* x;
+  // to[i] = result(i, base) for the elements of a row.
+  template <class Out, class Result>
+  TWIDDLE_HD void row(std::int64_t row, Out* to, const Result& result) const {
     const float add = k, factor = scale;
-    sum_windows(
-        window, row, x, [](float value) { return value * value; },
-        [=](std::int64_t i, float sum) { base[i] = add + factor * sum; });
+    map_windows(
+        window, row, x, to, [](float value) { return value * value; },
+        [=](std::int64_t i, float sum) { return result(i, add + factor * sum); });
   }
 };
 
 // All of these take a row at a call, while a CPU's first cache holds its bases.
-template <class Power>
+template <class Power, class T>
 struct NormalizeRow {
-  WindowSquares squares;
+  WindowSquares<T> squares;
   Power power;  // base^-beta
-  float* y;
+  T* y;
   TWIDDLE_HD void operator()(std::int64_t row) const {
-    const std::int64_t inner = squares.window.inner;
-    const float* const from = squares.x + row * inner;
-    float* const to = y + row * inner;
-    squares.row(row, to);
-    for (std::int64_t i = 0; i < inner; ++i) to[i] = from[i] * power(to[i]);
+    const T* const from = squares.x + row * squares.window.inner;
+    const Power of = power;
+    squares.row(row, y + row * squares.window.inner,
+                [=](std::int64_t i, float base) { return to_float(from[i]) * of(base); });
   }
 };
 
 // d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a direct term, and one through
 // the windows that contain x_i.
-template <class Power>
+template <class Power, class T>
 struct BackwardRow {
-  WindowSquares squares;
+  WindowSquares<T> squares;
   Power power;
-  const float* grad_y;
+  const T* grad_y;
   float *own, *through;
   TWIDDLE_HD void operator()(std::int64_t row) const {
     const std::int64_t inner = squares.window.inner;
-    const float* const from = squares.x + row * inner;
-    const float* const grad = grad_y + row * inner;
+    const T* const from = squares.x + row * inner;
+    const T* const grad = grad_y + row * inner;
     float* const to_own = own + row * inner;
     float* const to_through = through + row * inner;
-    squares.row(row, to_through);
+    squares.row(row, to_through, [](std::int64_t, float base) { return base; });
     for (std::int64_t i = 0; i < inner; ++i) {
-      const float base = to_through[i], value = grad[i] * power(base);
+      const float base = to_through[i], value = to_float(grad[i]) * power(base);
       to_own[i] = value;
-      to_through[i] = value * from[i] / base;
+      to_through[i] = value * to_float(from[i]) / base;
     }
   }
 };
 
+template <class T>
 struct SubtractWindows {  // one call a row
   ChannelWindow window;
   float factor;  // 2 scale beta
-  const float *x, *through;
-  float* grad_x;  // holds the own part
+  const T* x;
+  const float *own, *through;
+  T* grad_x;  // may be `own`
   TWIDDLE_HD void operator()(std::int64_t row) const {
-    float* const to = grad_x + row * window.inner;
-    const float* const own_x = x + row * window.inner;
+    const T* const row_x = x + row * window.inner;
+    const float* const row_own = own + row * window.inner;
     const float times = factor;
-    sum_windows(
-        window, row, through, [](float value) { return value; },
-        [=](std::int64_t i, float sum) { to[i] -= times * own_x[i] * sum; });
+    map_windows(
+        window, row, through, grad_x + row * window.inner, [](float value) { return value; },
+        [=](std::int64_t i, float sum) { return row_own[i] - times * to_float(row_x[i]) * sum; });
   }
 };
 
@@ -126,21 +131,28 @@ void with_power(float beta, const Work& work) {
 
 void forward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y) {
   with_power(lrn.beta, [&]<class Power>(const Power& power, std::int64_t cost) {
-    const NormalizeRow<Power> normalize{{lrn.window, lrn.k, lrn.scale, x.read()}, power, y.write()};
-    for_each_index(stream, lrn.rows, normalize, lrn.cost() + cost * lrn.window.inner);
+    with_type(x.type(), [&](auto t) {
+      using T = decltype(t);
+      const NormalizeRow<Power, T> normalize{{lrn.window, lrn.k, lrn.scale, x.read<T>()}, power, y.write<T>()};
+      for_each_index(stream, lrn.rows, normalize, lrn.cost() + cost * lrn.window.inner);
+    });
   });
 }
 
 void backward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& grad_y, Tensor& grad_x) {
-  Tensor through(stream, x.shape());
-  with_power(lrn.beta, [&]<class Power>(const Power& power, std::int64_t cost) {
-    const BackwardRow<Power> backward{
-        {lrn.window, lrn.k, lrn.scale, x.read()}, power, grad_y.read(), grad_x.write(), through.write()};
-    for_each_index(stream, lrn.rows, backward, lrn.cost() + cost * lrn.window.inner);
+  Tensor through(stream, x.shape()), own = x.type() == DType::f32 ? grad_x : Tensor(stream, x.shape());
+  with_type(x.type(), [&](auto t) {
+    using T = decltype(t);
+    with_power(lrn.beta, [&]<class Power>(const Power& power, std::int64_t cost) {
+      const BackwardRow<Power, T> backward{
+          {lrn.window, lrn.k, lrn.scale, x.read<T>()}, power, grad_y.read<T>(), own.write(), through.write()};
+      for_each_index(stream, lrn.rows, backward, lrn.cost() + cost * lrn.window.inner);
+    });
+    for_each_index(stream, lrn.rows,
+                   SubtractWindows<T>{lrn.window, 2 * lrn.scale * lrn.beta, x.read<T>(), own.read(), through.read(),
+                                      grad_x.write<T>()},
+                   lrn.cost());
   });
-  for_each_index(stream, lrn.rows,
-                 SubtractWindows{lrn.window, 2 * lrn.scale * lrn.beta, x.read(), through.read(), grad_x.write()},
-                 lrn.cost());
 }
 
 }  // namespace
@@ -167,11 +179,11 @@ Variable LocalResponseNorm::forward(Context& ctx, const Variable& x) {
   const Lrn lrn{{channels, value.size() / rows, size_ / 2}, rows, k_, alpha_ / static_cast<float>(size_), beta_};
 
   Stream& stream = *ctx.stream;
-  Tensor y(stream, value.shape());
+  Tensor y(stream, value.shape(), value.type());
   if (!on_gpu(stream) || !normalize_in_ranges(stream, lrn, value, y)) forward_rows(stream, lrn, value, y);
   return ctx.tape.record(name(), y, {x}, [x, value, lrn](Context& backward_ctx, const Tensor& grad_y) {
     Stream& back = *backward_ctx.stream;
-    Tensor grad_x(back, value.shape());
+    Tensor grad_x(back, value.shape(), value.type());
     if (!on_gpu(back) || !normalize_backward_in_ranges(back, lrn, value, grad_y, grad_x))
       backward_rows(back, lrn, value, grad_y, grad_x);
     x.add_grad(backward_ctx, grad_x);

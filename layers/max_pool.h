@@ -9,6 +9,7 @@ class MaxPool : public Layer {
  public:
   MaxPool(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   std::size_t kept_bytes() const override;  // where each maximum was found
   std::string describe() const override { return window_.describe(); }
 

@@ -40,7 +40,8 @@ struct JoinMoments {
   TWIDDLE_HD Moments join(const Moments& a, const Moments& b) const { return joined(a, b); }
 };
 
-// x as a matrix: the mean of each row and the squared deviations from it, as [rows, 2]. Memory is read once.
+// x as a matrix, also of bf16 or f16: the mean of each row and the squared deviations from it, as f32 [rows, 2]. Memory
+// is read once.
 Tensor row_moments(Stream& stream, const Tensor& x, std::int64_t rows, std::int64_t columns);
 
 }  // namespace twiddle

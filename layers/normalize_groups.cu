@@ -55,16 +55,18 @@ struct Normalize {
 
 // Over each row the sums of g and g (x - mean), where g is the gradient of the normalised x: scale grad_y. Where a row
 // shares its scale, that is multiplied in later, and the sums serve the parameters, too.
-template <bool OwnFactors>
+template <bool OwnFactors, class T>
 struct GradientSums {
   RowPlace<OwnFactors> place;
-  const float *mean, *scale, *x, *grad_y;
+  const float *mean, *scale;
+  const T *x, *grad_y;
   struct Row {
     float middle;
-    const float *scale, *x, *grad_y;
+    const float* scale;
+    const T *x, *grad_y;
     TWIDDLE_HD PairOf<float> operator()(std::int64_t column) const {
-      const float g = OwnFactors ? scale[column] * grad_y[column] : grad_y[column];
-      return {g, g * (x[column] - middle)};
+      const float gradient = to_float(grad_y[column]), g = OwnFactors ? scale[column] * gradient : gradient;
+      return {g, g * (to_float(x[column]) - middle)};
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
@@ -124,13 +126,15 @@ struct ChannelScale {
 };
 
 // Down the batch, if each number of an image has a separate factor and the image is one group.
+template <class T>
 struct OwnScale {
   std::int64_t numbers;
-  const float *mean, *inverse, *x, *grad_y;
+  const float *mean, *inverse;
+  const T *x, *grad_y;
   float* grad;
   TWIDDLE_HD float term(std::int64_t image, std::int64_t number) const {
     const std::int64_t i = image * numbers + number;
-    return grad_y[i] * (x[i] - mean[image]) * inverse[image];
+    return to_float(grad_y[i]) * (to_float(x[i]) - mean[image]) * inverse[image];
   }
   TWIDDLE_HD void store(std::int64_t number, double sum) const { grad[number] = static_cast<float>(sum); }
 };
@@ -158,16 +162,30 @@ Normalized measured(Stream& stream, const NormGroups& groups, const Tensor& x) {
 template <bool OwnFactors>
 Tensor forward(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& bias) {
   const BatchShape& planes = all.groups.planes;
-  Tensor y(stream, all.x.shape());
-  map_rows(stream, planes.rows(), planes.inner,
-           Normalize<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), all.inverse.read(), scale.read(),
-                                 bias.read()},
-           1, y.write(), all.x.read());
+  Tensor y(stream, all.x.shape(), all.x.type());
+  with_type(y.type(), [&](auto t) {
+    using T = decltype(t);
+    map_rows(stream, planes.rows(), planes.inner,
+             Normalize<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), all.inverse.read(), scale.read(),
+                                   bias.read()},
+             1, y.write<T>(), all.x.read<T>());
+  });
   return y;
 }
 
 // The sums of gradients and products over each row.
 using RowSums = std::array<Tensor, 2>;
+
+template <bool OwnFactors>
+RowSums sums_of_rows(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y) {
+  const BatchShape& planes = all.groups.planes;
+  return with_type(grad_y.type(), [&](auto t) {
+    using T = decltype(t);
+    return sum_pairs_by_row(stream, planes.rows(), planes.inner,
+                            GradientSums<OwnFactors, T>{RowPlace<OwnFactors>(all.groups), all.mean.read(), scale.read(),
+                                                        all.x.read<T>(), grad_y.read<T>()});
+  });
+}
 
 template <bool OwnFactors>
 Tensor input_gradient(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y,
@@ -177,11 +195,15 @@ Tensor input_gradient(Stream& stream, const Normalized& all, const Tensor& scale
   const auto [gradients, products] =
       sum_pairs_by_row(stream, all.groups.groups(), all.groups.channels_each,
                        GroupGradientSums<OwnFactors>{place, scale.read(), rows[0].read(), rows[1].read()});
-  Tensor grad_x(stream, all.x.shape());
-  map_rows(stream, planes.rows(), planes.inner,
-           Backward<OwnFactors>{place, static_cast<float>(all.groups.values()), all.mean.read(), all.inverse.read(),
-                                scale.read(), gradients.read(), products.read()},
-           1, grad_x.write(), all.x.read(), grad_y.read());
+  const Backward<OwnFactors> functor{place,           static_cast<float>(all.groups.values()),
+                                     all.mean.read(), all.inverse.read(),
+                                     scale.read(),    gradients.read(),
+                                     products.read()};
+  Tensor grad_x(stream, all.x.shape(), all.x.type());
+  with_type(grad_x.type(), [&](auto t) {
+    using T = decltype(t);
+    map_rows(stream, planes.rows(), planes.inner, functor, 1, grad_x.write<T>(), all.x.read<T>(), grad_y.read<T>());
+  });
   return grad_x;
 }
 
@@ -191,9 +213,12 @@ Tensor scale_gradient(Stream& stream, const Normalized& all, const Shape& shape,
   const std::int64_t batch = all.groups.planes.batch;
   Tensor grad(stream, shape);
   if constexpr (OwnFactors)
-    reduce_columns(
-        stream, batch, grad.size(),
-        OwnScale{grad.size(), all.mean.read(), all.inverse.read(), all.x.read(), grad_y.read(), grad.write()});
+    with_type(grad_y.type(), [&](auto t) {
+      using T = decltype(t);
+      reduce_columns(stream, batch, grad.size(),
+                     OwnScale<T>{grad.size(), all.mean.read(), all.inverse.read(), all.x.read<T>(), grad_y.read<T>(),
+                                 grad.write()});
+    });
   else
     reduce_columns(stream, batch, grad.size(),
                    ChannelScale{RowPlace<false>(all.groups), all.inverse.read(), rows[1].read(), grad.write()});
@@ -204,13 +229,9 @@ template <bool OwnFactors>
 void backward(Context& ctx, const Normalized& all, const Variable& x, const Variable& scale, const Variable& bias,
               const Tensor& grad_y) {
   Stream& stream = *ctx.stream;
-  const BatchShape& planes = all.groups.planes;
   const Tensor factors = scale.value();
   RowSums rows;  // the gradients of a number's own factors do without them
-  if (!OwnFactors || x.needs_grad())
-    rows = sum_pairs_by_row(stream, planes.rows(), planes.inner,
-                            GradientSums<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), factors.read(),
-                                                     all.x.read(), grad_y.read()});
+  if (!OwnFactors || x.needs_grad()) rows = sums_of_rows<OwnFactors>(stream, all, factors, grad_y);
   if (x.needs_grad()) x.add_grad(ctx, input_gradient<OwnFactors>(stream, all, factors, grad_y, rows));
   if (scale.needs_grad()) scale.add_grad(ctx, scale_gradient<OwnFactors>(stream, all, factors.shape(), grad_y, rows));
   if (bias.needs_grad())

@@ -1,5 +1,7 @@
 #include "layers/normalize_pixels.h"
 
+#include <array>
+
 #include "layers/cuda/pixel_blocks.h"
 #include "layers/moments.h"
 
@@ -27,29 +29,31 @@ struct Strips {
   }
 };
 
+template <class T>
 struct ForwardStrip {
-  PixelForward pass;
+  PixelForward<T> pass;
   Strips strips;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const BatchShape& planes = pass.planes;
     const Strips::Place place = strips.place(planes, i);
     const auto channels = static_cast<float>(planes.channels);
-    const float* const x = pass.x + place.at;
+    const T* const x = pass.x + place.at;
     float sums[strip] = {}, squares[strip] = {}, mean[strip], inverse[strip];
     // What the numbers differ from a pixel's first adds up without losing digits far from zero.
     for (std::int64_t c = 0; c < planes.channels; ++c)
-      for (int p = 0; p < place.pixels; ++p) sums[p] += x[c * planes.inner + p] - x[p];
-    for (int p = 0; p < place.pixels; ++p) mean[p] = x[p] + sums[p] / channels;
+      for (int p = 0; p < place.pixels; ++p) sums[p] += to_float(x[c * planes.inner + p]) - to_float(x[p]);
+    for (int p = 0; p < place.pixels; ++p) mean[p] = to_float(x[p]) + sums[p] / channels;
     for (std::int64_t c = 0; c < planes.channels; ++c)
       for (int p = 0; p < place.pixels; ++p) {
-        const float difference = x[c * planes.inner + p] - mean[p];
+        const float difference = to_float(x[c * planes.inner + p]) - mean[p];
         squares[p] += difference * difference;
       }
     for (int p = 0; p < place.pixels; ++p) inverse[p] = inverse_deviation(squares[p] / channels, pass.epsilon);
     for (std::int64_t c = 0; c < planes.channels; ++c) {
       const float scale = pass.scale[c], bias = pass.bias[c];
-      float* const y = pass.y + place.at + c * planes.inner;
-      for (int p = 0; p < place.pixels; ++p) y[p] = (x[c * planes.inner + p] - mean[p]) * inverse[p] * scale + bias;
+      T* const y = pass.y + place.at + c * planes.inner;
+      for (int p = 0; p < place.pixels; ++p)
+        y[p] = from_float<T>((to_float(x[c * planes.inner + p]) - mean[p]) * inverse[p] * scale + bias);
     }
     for (int p = 0; p < place.pixels; ++p) {
       pass.mean[place.pixel + p] = mean[p];
@@ -59,14 +63,15 @@ struct ForwardStrip {
 };
 
 // grad_x = (g - mean(g) - x' mean(g x')) / deviation: g = scale grad_y, x' the normalised x, the means over a pixel.
+template <class T>
 struct BackwardStrip {
-  PixelBackward pass;
+  PixelBackward<T> pass;
   Strips strips;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const BatchShape& planes = pass.planes;
     const Strips::Place place = strips.place(planes, i);
     const auto channels = static_cast<float>(planes.channels);
-    const float *const x = pass.x + place.at, *const grad_y = pass.grad_y + place.at;
+    const T *const x = pass.x + place.at, *const grad_y = pass.grad_y + place.at;
     float share[strip] = {}, slope[strip] = {}, mean[strip], inverse[strip];
     for (int p = 0; p < place.pixels; ++p) {
       mean[p] = pass.mean[place.pixel + p];
@@ -75,9 +80,9 @@ struct BackwardStrip {
     for (std::int64_t c = 0; c < planes.channels; ++c) {
       const float scale = pass.scale[c];
       for (int p = 0; p < place.pixels; ++p) {
-        const float g = grad_y[c * planes.inner + p] * scale;
+        const float g = to_float(grad_y[c * planes.inner + p]) * scale;
         share[p] += g;
-        slope[p] += g * (x[c * planes.inner + p] - mean[p]);
+        slope[p] += g * (to_float(x[c * planes.inner + p]) - mean[p]);
       }
     }
     for (int p = 0; p < place.pixels; ++p) {
@@ -86,43 +91,75 @@ struct BackwardStrip {
     }
     for (std::int64_t c = 0; c < planes.channels; ++c) {
       const float scale = pass.scale[c];
-      float* const grad_x = pass.grad_x + place.at + c * planes.inner;
+      T* const grad_x = pass.grad_x + place.at + c * planes.inner;
       for (int p = 0; p < place.pixels; ++p) {
         const std::int64_t at = c * planes.inner + p;
-        grad_x[p] = inverse[p] * (grad_y[at] * scale - share[p] - (x[at] - mean[p]) * slope[p]);
+        grad_x[p] = from_float<T>(inverse[p] *
+                                  (to_float(grad_y[at]) * scale - share[p] - (to_float(x[at]) - mean[p]) * slope[p]));
       }
     }
   }
 };
 
 // What a number adds to the gradients of its channel's bias and scale.
+template <class T>
 struct FactorTerms {
   BatchShape planes;
   Divisor channels;
-  const float *x, *mean, *inverse, *grad_y;
+  const float *mean, *inverse;
+  const T *x, *grad_y;
   struct Row {
-    const float *x, *mean, *inverse, *grad_y;
+    const float *mean, *inverse;
+    const T *x, *grad_y;
     TWIDDLE_HD PairOf<float> operator()(std::int64_t column) const {
-      const float g = grad_y[column];
-      return {g, g * (x[column] - mean[column]) * inverse[column]};
+      const float g = to_float(grad_y[column]);
+      return {g, g * (to_float(x[column]) - mean[column]) * inverse[column]};
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
     const std::int64_t first = row * planes.inner, pixel = channels.quotient(row) * planes.inner;
-    return {x + first, mean + pixel, inverse + pixel, grad_y + first};
+    return {mean + pixel, inverse + pixel, x + first, grad_y + first};
   }
 };
 
-void run(Stream& stream, const PixelForward& pass) {
+template <class T>
+void run(Stream& stream, const PixelForward<T>& pass) {
   if (on_gpu(stream) && normalize_pixels_in_blocks(stream, pass)) return;
   const Strips strips(pass.planes);
-  for_each_index(stream, strips.count(pass.planes), ForwardStrip{pass, strips}, 6 * strip * pass.planes.channels);
+  for_each_index(stream, strips.count(pass.planes), ForwardStrip<T>{pass, strips}, 6 * strip * pass.planes.channels);
 }
 
-void run(Stream& stream, const PixelBackward& pass) {
+template <class T>
+void run(Stream& stream, const PixelBackward<T>& pass) {
   if (on_gpu(stream) && normalize_pixels_backward_in_blocks(stream, pass)) return;
   const Strips strips(pass.planes);
-  for_each_index(stream, strips.count(pass.planes), BackwardStrip{pass, strips}, 8 * strip * pass.planes.channels);
+  for_each_index(stream, strips.count(pass.planes), BackwardStrip<T>{pass, strips}, 8 * strip * pass.planes.channels);
+}
+
+// What the backward pass needs of the forward pass.
+struct NormalizedPixels {
+  BatchShape planes;
+  Tensor x, mean, inverse;
+};
+
+Tensor pixels_gradient(Stream& stream, const NormalizedPixels& all, const Tensor& scale, const Tensor& grad_y) {
+  Tensor grad_x(stream, all.x.shape(), all.x.type());
+  with_type(grad_x.type(), [&](auto t) {
+    using T = decltype(t);
+    run(stream, PixelBackward<T>{all.planes, all.mean.read(), all.inverse.read(), scale.read(), all.x.read<T>(),
+                                 grad_y.read<T>(), grad_x.write<T>()});
+  });
+  return grad_x;
+}
+
+// The gradients of bias and scale.
+std::array<Tensor, 2> factor_gradients(Stream& stream, const NormalizedPixels& all, const Tensor& grad_y) {
+  return with_type(grad_y.type(), [&](auto t) {
+    using T = decltype(t);
+    return sum_pairs_by_channel(stream, all.planes,
+                                FactorTerms<T>{all.planes, Divisor(all.planes.channels), all.mean.read(),
+                                               all.inverse.read(), all.x.read<T>(), grad_y.read<T>()});
+  });
 }
 
 }  // namespace
@@ -131,26 +168,22 @@ Variable normalize_pixels(Context& ctx, const std::string& name, const Variable&
                           const Variable& scale, const Variable& bias) {
   const Tensor value = x.value();
   const BatchShape planes = batch_shape_of(value);
-  Tensor mean(*ctx.stream, {planes.values()}), inverse(*ctx.stream, {planes.values()}), y(*ctx.stream, value.shape());
-  run(*ctx.stream, PixelForward{planes, epsilon, value.read(), scale.value().read(), bias.value().read(), mean.write(),
-                                inverse.write(), y.write()});
-  return ctx.tape.record(
-      name, y, {x, scale, bias},
-      [x, value, mean, inverse, scale, bias, planes](Context& backward_ctx, const Tensor& grad_y) {
-        Stream& stream = *backward_ctx.stream;
-        if (x.needs_grad()) {
-          Tensor grad_x(stream, value.shape());
-          run(stream, PixelBackward{planes, value.read(), mean.read(), inverse.read(), scale.value().read(),
-                                    grad_y.read(), grad_x.write()});
-          x.add_grad(backward_ctx, grad_x);
-        }
-        if (!scale.needs_grad() && !bias.needs_grad()) return;
-        const auto [grad_bias, grad_scale] = sum_pairs_by_channel(
-            stream, planes,
-            FactorTerms{planes, Divisor(planes.channels), value.read(), mean.read(), inverse.read(), grad_y.read()});
-        scale.add_grad(backward_ctx, grad_scale);
-        bias.add_grad(backward_ctx, grad_bias);
-      });
+  Stream& stream = *ctx.stream;
+  NormalizedPixels all{planes, value, Tensor(stream, {planes.values()}), Tensor(stream, {planes.values()})};
+  Tensor y(stream, value.shape(), value.type());
+  with_type(y.type(), [&](auto t) {
+    using T = decltype(t);
+    run(stream, PixelForward<T>{planes, epsilon, value.read<T>(), scale.value().read(), bias.value().read(),
+                                all.mean.write(), all.inverse.write(), y.write<T>()});
+  });
+  return ctx.tape.record(name, y, {x, scale, bias}, [x, all, scale, bias](Context& backward_ctx, const Tensor& grad_y) {
+    Stream& back = *backward_ctx.stream;
+    if (x.needs_grad()) x.add_grad(backward_ctx, pixels_gradient(back, all, scale.value(), grad_y));
+    if (!scale.needs_grad() && !bias.needs_grad()) return;
+    const auto [grad_bias, grad_scale] = factor_gradients(back, all, grad_y);
+    scale.add_grad(backward_ctx, grad_scale);
+    bias.add_grad(backward_ctx, grad_bias);
+  });
 }
 
 }  // namespace twiddle

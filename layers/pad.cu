@@ -37,46 +37,48 @@ struct PaddedAxis {
   }
 };
 
+template <class T>
 struct PadForward {
   Divisor padded_height;
   PaddedAxis down, across;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   struct Row {
     PaddedAxis across;
-    const float* from;  // null: a row of zeros
-    float* to;
+    const T* from;  // null: a row of zeros
+    T* to;
     TWIDDLE_HD void operator()(std::int64_t column) const {
       const int place = across.source(static_cast<int>(column));
-      to[column] = from != nullptr && across.holds(place) ? from[place] : 0;
+      to[column] = from != nullptr && across.holds(place) ? from[place] : T{};
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
     const std::int64_t plane = padded_height.quotient(row);
     const int place = down.source(static_cast<int>(padded_height.remainder(row)));
-    const float* const from = down.holds(place) ? x + (plane * down.size + place) * across.size : nullptr;
+    const T* const from = down.holds(place) ? x + (plane * down.size + place) * across.size : nullptr;
     return {across, from, y + row * across.padded()};
   }
 };
 
 // Each place gathers what was taken from it, in a fixed order.
+template <class T>
 struct PadBackward {
   Divisor height;
   PaddedAxis down, across;
-  const float* grad_y;
-  float* grad_x;
+  const T* grad_y;
+  T* grad_x;
   struct Row {
     PaddedAxis across;
     PaddedAxis::Takers rows;
-    const float* plane;
-    float* to;
+    const T* plane;
+    T* to;
     TWIDDLE_HD void operator()(std::int64_t column) const {
       const PaddedAxis::Takers columns = across.takers(static_cast<int>(column));
       float sum = 0;
       for (int h = 0; h < rows.count; ++h)
         for (int w = 0; w < columns.count; ++w)
-          sum += plane[std::int64_t(rows.at[h]) * across.padded() + columns.at[w]];
-      to[column] = sum;
+          sum += to_float(plane[std::int64_t(rows.at[h]) * across.padded() + columns.at[w]]);
+      to[column] = from_float<T>(sum);
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
@@ -136,17 +138,24 @@ Variable Pad::forward(Context& ctx, const Variable& x) {
 
 Variable pad_planes(Context& ctx, const std::string& name, const Variable& x, const std::array<int, 4>& sizes,
                     bool mirror) {
-  const Shape shape = x.value().shape();
+  const Tensor value = x.value();
+  const Shape shape = value.shape();
   const PaddedAxis down{static_cast<int>(shape.at(2)), sizes[0], sizes[1], mirror};
   const PaddedAxis across{static_cast<int>(shape.at(3)), sizes[2], sizes[3], mirror};
   const std::int64_t planes = shape[0] * shape[1];
-  Tensor y(*ctx.stream, {shape[0], shape[1], down.padded(), across.padded()});
-  for_each_in_rows(*ctx.stream, planes * down.padded(), across.padded(),
-                   PadForward{Divisor(down.padded()), down, across, x.value().read(), y.write()});
+  Tensor y(*ctx.stream, {shape[0], shape[1], down.padded(), across.padded()}, value.type());
+  with_type(value.type(), [&](auto t) {
+    using T = decltype(t);
+    for_each_in_rows(*ctx.stream, planes * down.padded(), across.padded(),
+                     PadForward<T>{Divisor(down.padded()), down, across, value.read<T>(), y.write<T>()});
+  });
   return ctx.tape.record(name, y, {x}, [x, shape, planes, down, across](Context& back, const Tensor& grad_y) {
-    Tensor grad_x(*back.stream, shape);
-    for_each_in_rows(*back.stream, planes * down.size, across.size,
-                     PadBackward{Divisor(down.size), down, across, grad_y.read(), grad_x.write()});
+    Tensor grad_x(*back.stream, shape, grad_y.type());
+    with_type(grad_y.type(), [&](auto t) {
+      using T = decltype(t);
+      for_each_in_rows(*back.stream, planes * down.size, across.size,
+                       PadBackward<T>{Divisor(down.size), down, across, grad_y.read<T>(), grad_x.write<T>()});
+    });
     x.add_grad(back, grad_x);
   });
 }

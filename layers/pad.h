@@ -16,6 +16,7 @@ class Pad : public Layer {
  public:
   Pad(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   std::string describe() const override;
 
  private:

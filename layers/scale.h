@@ -9,6 +9,7 @@ class Scale : public Layer {
  public:
   Scale(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   bool keeps_input() const override { return true; }
 
  private:

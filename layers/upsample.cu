@@ -48,24 +48,25 @@ TWIDDLE_HD float between(float low, float high, float share) {
   return share > 0 ? low + share * (high - low) : low;
 }
 
+template <class T>
 struct UpsampleForward {
   Divisor grown_height;
   GrownAxis down, across;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   struct Row {
     GrownAxis across;
     float share;
-    const float *low, *high;
-    float* to;
-    TWIDDLE_HD float at(int column) const { return between(low[column], high[column], share); }
+    const T *low, *high;
+    T* to;
+    TWIDDLE_HD float at(int column) const { return between(to_float(low[column]), to_float(high[column]), share); }
     TWIDDLE_HD void operator()(std::int64_t column) const {
       const GrownAxis::Mix mix = across.mix(static_cast<int>(column));
-      to[column] = between(at(mix.low), at(mix.high), mix.share);
+      to[column] = from_float<T>(between(at(mix.low), at(mix.high), mix.share));
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
-    const float* const plane = x + grown_height.quotient(row) * down.size * across.size;
+    const T* const plane = x + grown_height.quotient(row) * down.size * across.size;
     const GrownAxis::Mix mix = down.mix(static_cast<int>(grown_height.remainder(row)));
     return {across, mix.share, plane + std::int64_t(mix.low) * across.size,
             plane + std::int64_t(mix.high) * across.size, y + row * across.grown()};
@@ -73,16 +74,17 @@ struct UpsampleForward {
 };
 
 // Each place gathers from the outputs that it contributes to, in a fixed order.
+template <class T>
 struct UpsampleBackward {
   Divisor height;
   GrownAxis down, across;
-  const float* grad_y;
-  float* grad_x;
+  const T* grad_y;
+  T* grad_x;
   struct Row {
     GrownAxis down, across;
     int place;
-    const float* plane;
-    float* to;
+    const T* plane;
+    T* to;
     TWIDDLE_HD void operator()(std::int64_t column) const {
       const int own = static_cast<int>(column);
       const GrownAxis::Range rows = down.reached(place), columns = across.reached(own);
@@ -90,10 +92,10 @@ struct UpsampleBackward {
       for (int h = rows.begin; h < rows.end; ++h) {
         float along = 0;
         for (int w = columns.begin; w < columns.end; ++w)
-          along += across.mix(w).weight(own) * plane[std::int64_t(h) * across.grown() + w];
+          along += across.mix(w).weight(own) * to_float(plane[std::int64_t(h) * across.grown() + w]);
         sum += down.mix(h).weight(place) * along;
       }
-      to[column] = sum;
+      to[column] = from_float<T>(sum);
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
@@ -120,18 +122,25 @@ std::string Upsample::describe() const {
 }
 
 Variable Upsample::forward(Context& ctx, const Variable& x) {
-  const Shape shape = x.value().shape();
+  const Tensor value = x.value();
+  const Shape shape = value.shape();
   const GrownAxis down{static_cast<int>(shape.at(2)), factor_[0], bilinear_};
   const GrownAxis across{static_cast<int>(shape.at(3)), factor_[1], bilinear_};
   const std::int64_t planes = shape[0] * shape[1], taps = bilinear_ ? 4 : 1;
-  Tensor y(*ctx.stream, {shape[0], shape[1], down.grown(), across.grown()});
-  for_each_in_rows(*ctx.stream, planes * down.grown(), across.grown(),
-                   UpsampleForward{Divisor(down.grown()), down, across, x.value().read(), y.write()}, taps);
+  Tensor y(*ctx.stream, {shape[0], shape[1], down.grown(), across.grown()}, value.type());
+  with_type(value.type(), [&](auto t) {
+    using T = decltype(t);
+    for_each_in_rows(*ctx.stream, planes * down.grown(), across.grown(),
+                     UpsampleForward<T>{Divisor(down.grown()), down, across, value.read<T>(), y.write<T>()}, taps);
+  });
   return ctx.tape.record(name(), y, {x}, [x, shape, planes, taps, down, across](Context& back, const Tensor& grad_y) {
-    Tensor grad_x(*back.stream, shape);
-    for_each_in_rows(*back.stream, planes * down.size, across.size,
-                     UpsampleBackward{Divisor(down.size), down, across, grad_y.read(), grad_x.write()},
-                     taps * down.factor * across.factor);
+    Tensor grad_x(*back.stream, shape, grad_y.type());
+    with_type(grad_y.type(), [&](auto t) {
+      using T = decltype(t);
+      for_each_in_rows(*back.stream, planes * down.size, across.size,
+                       UpsampleBackward<T>{Divisor(down.size), down, across, grad_y.read<T>(), grad_x.write<T>()},
+                       taps * down.factor * across.factor);
+    });
     x.add_grad(back, grad_x);
   });
 }

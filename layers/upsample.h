@@ -11,6 +11,7 @@ class Upsample : public Layer {
  public:
   Upsample(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
+  bool takes_16_bits() const override { return true; }
   std::string describe() const override;
 
  private:

@@ -180,8 +180,8 @@ class ChainBuilder {
   bool trained_before_ = false;
 };
 
-// The last layer that computes writes f32, for the loss; layers after it pass that on. A block that joins paths does
-// not.
+// The last convolution or linear layer writes f32, for the loss, and all layers after it read and write f32. So does a
+// layer that takes no 16 bits. A block that joins paths does not.
 void write_f32(const Sequential& net) {
   for (auto item = net.items().rbegin(); item != net.items().rend() && item->layer->paths().empty(); ++item) {
     item->layer->set_output_type(DType::f32);

@@ -15,20 +15,26 @@ namespace {
 
 // The fastest over all shapes of ResNet-50 on an H100: 512 threads per block and two blocks per multiprocessor,
 // one of which loads while the other stores.
-constexpr int most_threads = 512, most_warps = most_threads / 32, few_threads = 128, floats_a_thread = 8;
+constexpr int most_threads = 512, most_warps = most_threads / 32, few_threads = 128, elements_a_thread = 8;
 constexpr int most_blocks = 16, portable_blocks = 8;  // of a cluster; more than 8 need a kernel attribute
 constexpr int in_flight = 4;                          // loads of a thread
 
-template <int Width>
-struct alignas(4 * Width) Pack {  // is moved at once
-  float at[Width];
+template <class T, int Width>
+struct alignas(sizeof(T) * Width) Pack {  // is moved at once
+  T at[Width];
 };
+
+// Bytes of shared memory for a block's part of a tensor: a multiple of 16, so that the next part is aligned.
+template <class T>
+constexpr std::int64_t staged_bytes(std::int64_t elements) {
+  return (elements * static_cast<std::int64_t>(sizeof(T)) + 15) / 16 * 16;
+}
 
 // How the blocks of a cluster share a channel: each holds some images.
 struct ChannelShare {
   int batch, channels, inner, blocks, images_each;
-  Divisor packs;                                                                        // of one plane
-  __host__ __device__ int floats() const { return (images_each * inner + 3) / 4 * 4; }  // that a block holds
+  Divisor packs;  // of one plane
+  int bytes;      // of shared memory that a block's part of a tensor takes
 
   struct Part {
     int channel, images;
@@ -47,11 +53,17 @@ struct ChannelShare {
   __device__ bool leads() const { return static_cast<int>(blockIdx.x) % blocks == 0; }
 };
 
-template <int Width>
-__device__ void stage(const float* from, const ChannelShare& share, int packs, Pack<Width>* staged) {
+template <class T, int Width>
+__device__ void stage(const T* from, const ChannelShare& share, int packs, Pack<T, Width>* staged) {
+  constexpr std::size_t bytes = sizeof(Pack<T, Width>);
 #pragma unroll 4
-  for (int i = threadIdx.x; i < packs; i += blockDim.x)
-    __pipeline_memcpy_async(staged + i, from + share.place(i, Width), sizeof(Pack<Width>));
+  for (int i = threadIdx.x; i < packs; i += blockDim.x) {
+    const T* const pack = from + share.place(i, Width);
+    if constexpr (bytes >= 4)  // asynchronous copies have 4, 8 or 16 bytes
+      __pipeline_memcpy_async(staged + i, pack, bytes);
+    else
+      staged[i] = *reinterpret_cast<const Pack<T, Width>*>(pack);
+  }
 }
 
 __device__ void wait_for_staged() {
@@ -77,8 +89,8 @@ __device__ double sum_over_lanes(double value) {
 }
 
 // The result of each block of the cluster, one per lane of the first warp; `none` in the remaining lanes.
-template <class T>
-__device__ T of_blocks(const T* own, const ChannelShare& share, const T& none) {
+template <class Part>
+__device__ Part of_blocks(const Part* own, const ChannelShare& share, const Part& none) {
   const int lane = static_cast<int>(threadIdx.x);
   return lane < share.blocks ? *cluster::in_block(own, lane) : none;
 }
@@ -92,16 +104,16 @@ __device__ void meet() {
 }
 
 // The moments of the block's numbers. Summing differences from the first number avoids cancellation.
-template <int Width>
-__device__ Moments moments_of_block(const Pack<Width>* staged, int packs, double count) {
+template <class T, int Width>
+__device__ Moments moments_of_block(const Pack<T, Width>* staged, int packs, double count) {
   __shared__ double sums[most_warps], squares[most_warps];
-  const float first = packs > 0 ? staged[0].at[0] : 0;
+  const float first = packs > 0 ? to_float(staged[0].at[0]) : 0;
   double sum = 0, square = 0;
 #pragma unroll 4
   for (int i = threadIdx.x; i < packs; i += blockDim.x) {
     float few = 0;
 #pragma unroll
-    for (int k = 0; k < Width; ++k) few += staged[i].at[k] - first;
+    for (int k = 0; k < Width; ++k) few += to_float(staged[i].at[k]) - first;
     sum += few;
   }
   sum = sum_over_block(sum, sums);
@@ -112,7 +124,7 @@ __device__ Moments moments_of_block(const Pack<Width>* staged, int packs, double
     float few = 0;
 #pragma unroll
     for (int k = 0; k < Width; ++k) {
-      const float difference = staged[i].at[k] - middle;
+      const float difference = to_float(staged[i].at[k]) - middle;
       few += difference * difference;
     }
     square += few;
@@ -121,12 +133,12 @@ __device__ Moments moments_of_block(const Pack<Width>* staged, int packs, double
   return {count, mean, square - count * (mean - middle) * (mean - middle)};
 }
 
-template <int Width, bool Sum>
-__global__ void __launch_bounds__(most_threads) forward_kernel(ChannelForward pass, ChannelShare share) {
+template <class T, int Width, bool Sum>
+__global__ void __launch_bounds__(most_threads) forward_kernel(ChannelForward<T> pass, ChannelShare share) {
   extern __shared__ Four memory[];
   __shared__ Moments of_block;
   __shared__ float of_channel[2];
-  auto* const staged = reinterpret_cast<Pack<Width>*>(memory);
+  auto* const staged = reinterpret_cast<Pack<T, Width>*>(memory);
   const ChannelShare::Part part = share.part();
   const int packs = part.images * static_cast<int>(share.packs.value());
   stage(pass.x + part.at, share, packs, staged);
@@ -141,8 +153,8 @@ __global__ void __launch_bounds__(most_threads) forward_kernel(ChannelForward pa
     const double off = each.mean - mean;
     const Moments all{count, mean, sum_over_lanes(each.deviations + each.count * off * off)};
     if (threadIdx.x == 0) {
-      of_channel[0] = static_cast<float>(mean), of_channel[1] = inverse_deviation(all, pass.epsilon);
-      if (share.leads()) store_statistics(pass, part.channel, all, of_channel[1]);
+      of_channel[0] = static_cast<float>(mean), of_channel[1] = inverse_deviation(all, pass.statistics.epsilon);
+      if (share.leads()) store_statistics(pass.statistics, part.channel, all, of_channel[1]);
     }
   }
   __syncthreads();
@@ -151,38 +163,39 @@ __global__ void __launch_bounds__(most_threads) forward_kernel(ChannelForward pa
   const float mean = of_channel[0], factor = of_channel[1] * pass.scale[part.channel], shift = pass.bias[part.channel];
   for (int begin = threadIdx.x; begin < packs; begin += in_flight * blockDim.x) {
     std::int64_t at[in_flight];
-    Pack<Width> other[in_flight];
+    Pack<T, Width> other[in_flight];
 #pragma unroll
     for (int j = 0; j < in_flight; ++j) {
       const int i = begin + j * static_cast<int>(blockDim.x);
       at[j] = part.at + share.place(i, Width);
-      if (Sum && i < packs) other[j] = *reinterpret_cast<const Pack<Width>*>(pass.other + at[j]);
+      if (Sum && i < packs) other[j] = *reinterpret_cast<const Pack<T, Width>*>(pass.other + at[j]);
     }
 #pragma unroll
     for (int j = 0; j < in_flight; ++j) {
       const int i = begin + j * static_cast<int>(blockDim.x);
       if (i >= packs) continue;
-      Pack<Width> y = staged[i];
+      Pack<T, Width> y = staged[i];
 #pragma unroll
       for (int k = 0; k < Width; ++k) {
-        y.at[k] = (y.at[k] - mean) * factor + shift;
-        if (Sum) y.at[k] += other[j].at[k];
-        if (pass.relu) y.at[k] = ReluForward{}(y.at[k]);
+        float value = (to_float(y.at[k]) - mean) * factor + shift;
+        if (Sum) value += to_float(other[j].at[k]);
+        if (pass.relu) value = ReluForward{}(value);
+        y.at[k] = from_float<T>(value);
       }
-      *reinterpret_cast<Pack<Width>*>(pass.y + at[j]) = y;
+      *reinterpret_cast<Pack<T, Width>*>(pass.y + at[j]) = y;
     }
   }
   cluster::wait();  // a block stays until no other reads its shared memory
 }
 
-template <int Width, ReluGate gate>
-__global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward pass, ChannelShare share) {
+template <class T, int Width, ReluGate gate>
+__global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward<T> pass, ChannelShare share) {
   extern __shared__ Four memory[];
   __shared__ double sums[most_warps], products[most_warps];
   __shared__ PairOf<double> of_block;
   __shared__ float of_channel[2];
-  auto* const x = reinterpret_cast<Pack<Width>*>(memory);
-  auto* const gradient = reinterpret_cast<Pack<Width>*>(reinterpret_cast<float*>(memory) + share.floats());
+  auto* const x = reinterpret_cast<Pack<T, Width>*>(memory);
+  auto* const gradient = reinterpret_cast<Pack<T, Width>*>(reinterpret_cast<char*>(memory) + share.bytes);
   const ChannelShare::Part part = share.part();
   const int packs = part.images * static_cast<int>(share.packs.value()), channel = part.channel;
   stage(pass.x + part.at, share, packs, x);
@@ -194,34 +207,36 @@ __global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward 
   double sum = 0, product = 0;  // of the gradient before the ReLU, and of it times (x - mean)
   for (int begin = threadIdx.x; begin < packs; begin += in_flight * blockDim.x) {
     std::int64_t at[in_flight];
-    Pack<Width> y[in_flight];
+    Pack<T, Width> y[in_flight];
     if (gate == ReluGate::output) {
 #pragma unroll
       for (int j = 0; j < in_flight; ++j) {
         const int i = begin + j * static_cast<int>(blockDim.x);
         at[j] = part.at + share.place(i, Width);
-        if (i < packs) y[j] = *reinterpret_cast<const Pack<Width>*>(pass.y + at[j]);
+        if (i < packs) y[j] = *reinterpret_cast<const Pack<T, Width>*>(pass.y + at[j]);
       }
     }
 #pragma unroll
     for (int j = 0; j < in_flight; ++j) {
       const int i = begin + j * static_cast<int>(blockDim.x);
       if (i >= packs) continue;
-      Pack<Width> g = gradient[i];
-      const Pack<Width> here = x[i];
+      Pack<T, Width> passed = gradient[i];  // by the ReLU, which rounds nothing
+      const Pack<T, Width> here = x[i];
       float few = 0, few_products = 0;
 #pragma unroll
       for (int k = 0; k < Width; ++k) {
-        const float difference = here.at[k] - mean;
-        if (gate == ReluGate::input) g.at[k] = ReluBackward{}(difference * factor + shift, g.at[k]);
-        if (gate == ReluGate::output) g.at[k] = ReluBackward{}(y[j].at[k], g.at[k]);
-        few += g.at[k];
-        few_products += g.at[k] * difference;
+        const float difference = to_float(here.at[k]) - mean;
+        float g = to_float(passed.at[k]);
+        if (gate == ReluGate::input) g = ReluBackward{}(difference * factor + shift, g);
+        if (gate == ReluGate::output) g = ReluBackward{}(to_float(y[j].at[k]), g);
+        few += g;
+        few_products += g * difference;
+        if (gate != ReluGate::none) passed.at[k] = from_float<T>(g);
       }
       sum += few;
       product += few_products;
-      if (gate != ReluGate::none) gradient[i] = g;
-      if (gate == ReluGate::output) *reinterpret_cast<Pack<Width>*>(pass.passed + at[j]) = g;
+      if (gate != ReluGate::none) gradient[i] = passed;
+      if (gate == ReluGate::output) *reinterpret_cast<Pack<T, Width>*>(pass.passed + at[j]) = passed;
     }
   }
   sum = sum_over_block(sum, sums);
@@ -245,19 +260,24 @@ __global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward 
   const float mean_gradient = of_channel[0] / values, slope = of_channel[1] * inverse / values;
 #pragma unroll 4
   for (int i = threadIdx.x; i < packs; i += blockDim.x) {
-    Pack<Width> g = gradient[i];
-    const Pack<Width> here = x[i];
+    const Pack<T, Width> g = gradient[i], here = x[i];
+    Pack<T, Width> grad_x;
 #pragma unroll
-    for (int k = 0; k < Width; ++k) g.at[k] = factor * (g.at[k] - mean_gradient - (here.at[k] - mean) * slope);
-    *reinterpret_cast<Pack<Width>*>(pass.grad_x + part.at + share.place(i, Width)) = g;
+    for (int k = 0; k < Width; ++k)
+      grad_x.at[k] =
+          from_float<T>(factor * (to_float(g.at[k]) - mean_gradient - (to_float(here.at[k]) - mean) * slope));
+    *reinterpret_cast<Pack<T, Width>*>(pass.grad_x + part.at + share.place(i, Width)) = grad_x;
   }
   cluster::wait();
 }
 
+template <class T>
 ChannelShare share_of(const BatchShape& planes, int blocks, int width) {
   const auto batch = static_cast<int>(planes.batch), channels = static_cast<int>(planes.channels);
   const auto inner = static_cast<int>(planes.inner);
-  return {batch, channels, inner, blocks, (batch + blocks - 1) / blocks, Divisor(inner / width)};
+  const int images_each = (batch + blocks - 1) / blocks;
+  const auto bytes = static_cast<int>(staged_bytes<T>(std::int64_t(images_each) * inner));
+  return {batch, channels, inner, blocks, images_each, Divisor(inner / width), bytes};
 }
 
 int attribute(const Stream& stream, cudaDeviceAttr which) {
@@ -268,9 +288,10 @@ int attribute(const Stream& stream, cudaDeviceAttr which) {
 
 // The smallest cluster whose blocks hold `tensors` of a channel in so much memory, or a larger one that keeps the whole
 // GPU busy; 0: there is none.
+template <class T>
 int blocks_within(std::int64_t bytes, const BatchShape& planes, int tensors, int most, int processors) {
   const auto fits = [&](std::int64_t blocks) {
-    return ((planes.batch + blocks - 1) / blocks * planes.inner + 3) / 4 * 4 * tensors <= bytes / 4;
+    return staged_bytes<T>((planes.batch + blocks - 1) / blocks * planes.inner) * tensors <= bytes;
   };
   const auto most_of_use = static_cast<int>(std::min<std::int64_t>(most, planes.batch));
   int blocks = 1;
@@ -297,15 +318,16 @@ struct Limits {
   }
 };
 
+template <class T>
 int blocks_of_channel(const Stream& stream, const Limits& limits, const BatchShape& planes, int tensors) {
   const int most = limits.clusters ? most_blocks : 1, processors = multiprocessors(stream.device());
-  const int blocks = blocks_within(limits.half, planes, tensors, most, processors);
-  return blocks > 0 ? blocks : blocks_within(limits.whole, planes, tensors, most, processors);
+  const int blocks = blocks_within<T>(limits.half, planes, tensors, most, processors);
+  return blocks > 0 ? blocks : blocks_within<T>(limits.whole, planes, tensors, most, processors);
 }
 
-int threads_for(int floats) {
+int threads_for(int elements) {
   int threads = most_threads;
-  while (threads > few_threads && floats < floats_a_thread * threads) threads /= 2;
+  while (threads > few_threads && elements < elements_a_thread * threads) threads /= 2;
   return threads;
 }
 
@@ -321,21 +343,21 @@ bool fits_device(Kernel* kernel, const cudaLaunchConfig_t& config) {
 template <class Pass>
 using Kernel = void (*)(Pass, ChannelShare);
 
-// Whether the kernel could be launched, which works on `tensors` in shared memory.
-template <class Pass>
+// Whether the kernel could be launched, which works on `tensors` of T in shared memory.
+template <class T, class Pass>
 bool launch(Stream& stream, Kernel<Pass> kernel, const Pass& pass, int tensors, int width) {
   const Limits limits(stream, kernel);
-  const int blocks = blocks_of_channel(stream, limits, pass.planes, tensors);
+  const int blocks = blocks_of_channel<T>(stream, limits, pass.planes, tensors);
   if (blocks == 0 || pass.planes.channels * blocks >= std::int64_t(1) << 31) return false;
-  const ChannelShare share = share_of(pass.planes, blocks, width);
-  const int floats = tensors * share.floats();
+  const ChannelShare share = share_of<T>(pass.planes, blocks, width);
+  const int bytes = tensors * share.bytes;
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = static_cast<unsigned>(blocks), cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = static_cast<unsigned>(share.channels * blocks);
-  config.blockDim = static_cast<unsigned>(threads_for(floats));
-  config.dynamicSmemBytes = static_cast<std::size_t>(floats) * sizeof(float), config.stream = detail::native(stream);
+  config.blockDim = static_cast<unsigned>(threads_for(bytes / static_cast<int>(sizeof(T))));
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes), config.stream = detail::native(stream);
   config.attrs = &cluster, config.numAttrs = limits.clusters ? 1 : 0;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(limits.whole)));
   if (blocks > portable_blocks) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
@@ -348,33 +370,43 @@ bool served(const BatchShape& planes) {
   return planes.inner > 1 && planes.batch < (std::int64_t(1) << 31) && planes.channels < (std::int64_t(1) << 31);
 }
 
-template <int Width>
-bool run(Stream& stream, const ChannelForward& pass) {
-  return launch(stream, pass.other != nullptr ? &forward_kernel<Width, true> : &forward_kernel<Width, false>, pass, 1,
-                Width);
+template <int Width, class T>
+bool run(Stream& stream, const ChannelForward<T>& pass) {
+  const Kernel<ChannelForward<T>> kernel =
+      pass.other != nullptr ? &forward_kernel<T, Width, true> : &forward_kernel<T, Width, false>;
+  return launch<T>(stream, kernel, pass, 1, Width);
 }
 
-template <int Width>
-bool run(Stream& stream, const ChannelBackward& pass) {
-  Kernel<ChannelBackward> kernel = &backward_kernel<Width, ReluGate::none>;
-  if (pass.gate == ReluGate::input) kernel = &backward_kernel<Width, ReluGate::input>;
-  if (pass.gate == ReluGate::output) kernel = &backward_kernel<Width, ReluGate::output>;
-  return launch(stream, kernel, pass, 2, Width);
+template <int Width, class T>
+bool run(Stream& stream, const ChannelBackward<T>& pass) {
+  Kernel<ChannelBackward<T>> kernel = &backward_kernel<T, Width, ReluGate::none>;
+  if (pass.gate == ReluGate::input) kernel = &backward_kernel<T, Width, ReluGate::input>;
+  if (pass.gate == ReluGate::output) kernel = &backward_kernel<T, Width, ReluGate::output>;
+  return launch<T>(stream, kernel, pass, 2, Width);
 }
 
 }  // namespace
 
-bool normalize_channels_in_blocks(Stream& stream, const ChannelForward& pass) {
+template <class T>
+bool normalize_channels_in_blocks(Stream& stream, const ChannelForward<T>& pass) {
   if (!served(pass.planes)) return false;
   const bool wide = pass.planes.inner % 4 == 0 && detail::aligned_for_four(pass.x, pass.other, pass.y);
   return wide ? run<4>(stream, pass) : run<1>(stream, pass);
 }
 
-bool normalize_channels_backward_in_blocks(Stream& stream, const ChannelBackward& pass) {
+template <class T>
+bool normalize_channels_backward_in_blocks(Stream& stream, const ChannelBackward<T>& pass) {
   if (!served(pass.planes)) return false;
   const bool wide =
       pass.planes.inner % 4 == 0 && detail::aligned_for_four(pass.x, pass.y, pass.grad_y, pass.passed, pass.grad_x);
   return wide ? run<4>(stream, pass) : run<1>(stream, pass);
 }
+
+template bool normalize_channels_in_blocks(Stream&, const ChannelForward<float>&);
+template bool normalize_channels_in_blocks(Stream&, const ChannelForward<Bf16>&);
+template bool normalize_channels_in_blocks(Stream&, const ChannelForward<Half>&);
+template bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward<float>&);
+template bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward<Bf16>&);
+template bool normalize_channels_backward_in_blocks(Stream&, const ChannelBackward<Half>&);
 
 }  // namespace twiddle

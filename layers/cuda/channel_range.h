@@ -10,7 +10,7 @@ namespace twiddle {
 template <int Length>
 struct ChannelRange {
   Divisor inner, ranges;  // pixels of a channel, ranges of a pixel
-  int channels, pitch;    // floats from one channel to the next
+  int channels, pitch;    // elements from one channel to the next
   explicit ChannelRange(const ChannelWindow& window)
       : inner(window.inner),
         ranges((window.channels + Length - 1) / Length),
@@ -31,20 +31,22 @@ struct ChannelRange {
   }
 
   // The channels from `Margin` before the range to `Margin` after it, zeros where there are none.
-  template <int Margin>
-  TWIDDLE_HD void load(const float* from, const Place& place, float (&values)[Length + 2 * Margin]) const {
-    const float* const first = from + place.at;
+  template <int Margin, class T>
+  TWIDDLE_HD void load(const T* from, const Place& place, float (&values)[Length + 2 * Margin]) const {
+    const T* const first = from + place.at;
 #pragma unroll
     for (int k = 0; k < Length + 2 * Margin; ++k) {
       const int channel = k - Margin, past = channel - Length + 1;
       const bool exists = (channel >= 0 || place.before >= -channel) && (past <= 0 || place.after >= past);
-      values[k] = exists ? first[std::int64_t(channel) * pitch] : 0;
+      values[k] = exists ? to_float(first[std::int64_t(channel) * pitch]) : 0;
     }
   }
-  TWIDDLE_HD void store(const float (&values)[Length], const Place& place, float* to) const {
-    float* const first = to + place.at;
+  template <class T>
+  TWIDDLE_HD void store(const float (&values)[Length], const Place& place, T* to) const {
+    T* const first = to + place.at;
 #pragma unroll
-    for (int channel = 0; channel < Length; ++channel) first[std::int64_t(channel) * pitch] = values[channel];
+    for (int channel = 0; channel < Length; ++channel)
+      first[std::int64_t(channel) * pitch] = from_float<T>(values[channel]);
   }
 };
 
@@ -65,13 +67,13 @@ struct Powers {
 };
 
 // y = x base^-beta; Power makes Powers of a base.
-template <int Reach, int Length, class Power>
+template <int Reach, int Length, class Power, class T>
 struct NormalizeRange {
   ChannelRange<Length> range;
   Power power;
   WindowBase<Reach> base;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const auto place = range.place(i);
     float values[Length + 2 * Reach], results[Length];
@@ -84,14 +86,14 @@ struct NormalizeRange {
 
 // The gradient, with the bases recomputed from x: what of neighbours' bases it needs is made of neighbours of theirs.
 // Had the forward pass kept them, it would have to store and this one to load as much again as x.
-template <int Reach, int Length, class Power>
+template <int Reach, int Length, class Power, class T>
 struct BackwardRange {
   ChannelRange<Length> range;
   Power power;
   WindowBase<Reach> base;
   float factor;  // 2 scale beta
-  const float *x, *grad_y;
-  float* grad_x;
+  const T *x, *grad_y;
+  T* grad_x;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     constexpr int bases = Length + 2 * Reach;
     const auto place = range.place(i);

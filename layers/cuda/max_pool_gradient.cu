@@ -53,26 +53,28 @@ struct PlanePieces {
 
 // The piece of x that begins at float `begin`, from shared memory, where it begins at begin % 4. The fours at its ends,
 // which it may share with its neighbours, go float by float.
-__device__ void store_piece(float* x, std::int64_t begin, int count, const Four* staged) {
+template <class T>
+__device__ void store_piece(T* x, std::int64_t begin, int count, const Four* staged) {
   const int lead = static_cast<int>(begin & 3), end = lead + count, thread = static_cast<int>(threadIdx.x);
   const int first = lead > 0 ? 1 : 0, past = max(end / 4, first);  // fours that are its own
-  float* const to = x + begin - lead;
+  T* const to = x + begin - lead;
 #pragma unroll 1
-  for (int i = first + thread; i < past; i += piece_threads) reinterpret_cast<Four*>(to)[i] = staged[i];
+  for (int i = first + thread; i < past; i += piece_threads) detail::store_four(to, i, staged[i]);
   if (thread >= 4) return;
   const float* const from = reinterpret_cast<const float*>(staged);
   const int before = lead + thread, after = 4 * past + thread;
-  if (before < min(4 * first, end)) to[before] = from[before];
-  if (after < end) to[after] = from[after];
+  if (before < min(4 * first, end)) to[before] = from_float<T>(from[before]);
+  if (after < end) to[after] = from_float<T>(from[after]);
 }
 
 // A piece of the gradient is summed in shared memory: each thread holds some outputs and adds them where their maxima
 // were. Windows that may share an input alternate, so that the order of its sum is fixed.
 constexpr int held = 4, most_turns = 16;
 
+template <class T>
 __global__ void __launch_bounds__(piece_threads)
     max_pool_backward_kernel(PoolWindow window, PlanePieces pieces, Divisor out_width, Divisor out_height, int turns_h,
-                             int turns_w, const float* grad_y, const std::int32_t* index, float* grad_x) {
+                             int turns_w, const T* grad_y, const std::int32_t* index, T* grad_x) {
   extern __shared__ Four staged[];
   float* const tile = reinterpret_cast<float*>(staged);
   const int width = window.width, plane_size = window.height * width;
@@ -91,7 +93,7 @@ __global__ void __launch_bounds__(piece_threads)
   const int out_end = whole ? rows : window.over_row(piece.end - 1).end;
   const int count = piece.planes * (out_end - out_begin) * row_size;
   const std::int64_t out = (std::int64_t(piece.plane) * rows + out_begin) * row_size;
-  const float* const from = grad_y + out;
+  const T* const from = grad_y + out;
   const std::int32_t* const from_index = index + out;
 #pragma unroll 1
   for (int first = 0; first < count; first += held * piece_threads) {
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(piece_threads)
 #pragma unroll
     for (int k = 0; k < held; ++k) {  // without a condition, so that all loads are under way at once
       const int i = min(first + k * piece_threads + static_cast<int>(threadIdx.x), count - 1);
-      grads[k] = from[i];
+      grads[k] = to_float(from[i]);
       places[k] = from_index[i];
     }
 #pragma unroll
@@ -140,10 +142,13 @@ bool max_pool_gradient_in_shared_memory(Stream& stream, const PoolWindow& window
   const PlanePieces pieces(grad_x.size() / plane_size, window.height, window.width);
   const int turns_h = turns_of(window.kernel_h, window.stride_h), turns_w = turns_of(window.kernel_w, window.stride_w);
   if (!pieces.fit() || turns_h * turns_w > most_turns) return false;
-  max_pool_backward_kernel<<<static_cast<unsigned>(pieces.blocks), piece_threads, pieces.shared_bytes(),
-                             detail::native(stream)>>>(window, pieces, Divisor(window.out_width),
-                                                       Divisor(window.out_height), turns_h, turns_w, grad_y.read(),
-                                                       index.read<std::int32_t>(), grad_x.write());
+  with_type(grad_y.type(), [&](auto t) {
+    using T = decltype(t);
+    max_pool_backward_kernel<T>
+        <<<static_cast<unsigned>(pieces.blocks), piece_threads, pieces.shared_bytes(), detail::native(stream)>>>(
+            window, pieces, Divisor(window.out_width), Divisor(window.out_height), turns_h, turns_w, grad_y.read<T>(),
+            index.read<std::int32_t>(), grad_x.write<T>());
+  });
   detail::check_launch();
   return true;
 }

@@ -50,8 +50,12 @@ void with_range_and_power(const Lrn& lrn, const Work& work) {
 bool normalize_in_ranges(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y) {
   if (!served(lrn)) return false;
   with_range_and_power(lrn, [&]<int Length, class Power>(const ChannelRange<Length>& range, const Power& power) {
-    for_each_index(stream, range.count(lrn.rows),
-                   NormalizeRange<alexnet_reach, Length, Power>{range, power, {lrn.k, lrn.scale}, x.read(), y.write()});
+    with_type(x.type(), [&](auto t) {
+      using T = decltype(t);
+      for_each_index(
+          stream, range.count(lrn.rows),
+          NormalizeRange<alexnet_reach, Length, Power, T>{range, power, {lrn.k, lrn.scale}, x.read<T>(), y.write<T>()});
+    });
   });
   return true;
 }
@@ -60,10 +64,17 @@ bool normalize_backward_in_ranges(Stream& stream, const Lrn& lrn, const Tensor& 
                                   Tensor& grad_x) {
   if (!served(lrn)) return false;
   with_range_and_power(lrn, [&]<int Length, class Power>(const ChannelRange<Length>& range, const Power& power) {
-    for_each_index(
-        stream, range.count(lrn.rows),
-        BackwardRange<alexnet_reach, Length, Power>{
-            range, power, {lrn.k, lrn.scale}, 2 * lrn.scale * lrn.beta, x.read(), grad_y.read(), grad_x.write()});
+    with_type(x.type(), [&](auto t) {
+      using T = decltype(t);
+      for_each_index(stream, range.count(lrn.rows),
+                     BackwardRange<alexnet_reach, Length, Power, T>{range,
+                                                                    power,
+                                                                    {lrn.k, lrn.scale},
+                                                                    2 * lrn.scale * lrn.beta,
+                                                                    x.read<T>(),
+                                                                    grad_y.read<T>(),
+                                                                    grad_x.write<T>()});
+    });
   });
   return true;
 }

@@ -38,57 +38,58 @@ struct BlockPixel {
   }
 };
 
-template <int Lanes>
-__global__ void __launch_bounds__(block_pixels* Lanes) forward_kernel(PixelForward pass, Divisor inner) {
+template <int Lanes, class T>
+__global__ void __launch_bounds__(block_pixels* Lanes) forward_kernel(PixelForward<T> pass, Divisor inner) {
   __shared__ float sums[Lanes][block_pixels], squares[Lanes][block_pixels];
   const BlockPixel pixel(pass.planes, inner);
   const int channels = static_cast<int>(pass.planes.channels), pitch = static_cast<int>(pass.planes.inner);
-  const float* const x = pass.x + pixel.at;
+  const T* const x = pass.x + pixel.at;
   const int lane = static_cast<int>(threadIdx.y);
-  const float first = x[0];  // what the numbers differ from it adds up without losing digits far from zero
+  const float first = to_float(x[0]);  // what the numbers differ from it adds up without losing digits far from zero
   float sum = 0, square = 0;
 #pragma unroll 4
-  for (int c = lane; c < channels; c += Lanes) sum += x[c * pitch] - first;
+  for (int c = lane; c < channels; c += Lanes) sum += to_float(x[c * pitch]) - first;
   const float mean = first + sum_of_lanes<Lanes>(sums, sum) / static_cast<float>(channels);
 #pragma unroll 4
   for (int c = lane; c < channels; c += Lanes) {
-    const float difference = x[c * pitch] - mean;
+    const float difference = to_float(x[c * pitch]) - mean;
     square += difference * difference;
   }
   const float variance = sum_of_lanes<Lanes>(squares, square) / static_cast<float>(channels);
   const float inverse = inverse_deviation(variance, pass.epsilon);
   if (!pixel.exists) return;
-  float* const y = pass.y + pixel.at;
+  T* const y = pass.y + pixel.at;
 #pragma unroll 4
   for (int c = lane; c < channels; c += Lanes)
-    y[c * pitch] = (x[c * pitch] - mean) * inverse * pass.scale[c] + pass.bias[c];
+    y[c * pitch] = from_float<T>((to_float(x[c * pitch]) - mean) * inverse * pass.scale[c] + pass.bias[c]);
   if (lane > 0) return;
   pass.mean[pixel.index] = mean;
   pass.inverse[pixel.index] = inverse;
 }
 
-template <int Lanes>
-__global__ void __launch_bounds__(block_pixels* Lanes) backward_kernel(PixelBackward pass, Divisor inner) {
+template <int Lanes, class T>
+__global__ void __launch_bounds__(block_pixels* Lanes) backward_kernel(PixelBackward<T> pass, Divisor inner) {
   __shared__ float sums[Lanes][block_pixels], products[Lanes][block_pixels];
   const BlockPixel pixel(pass.planes, inner);
   const int channels = static_cast<int>(pass.planes.channels), pitch = static_cast<int>(pass.planes.inner);
-  const float *const x = pass.x + pixel.at, *const grad_y = pass.grad_y + pixel.at;
+  const T *const x = pass.x + pixel.at, *const grad_y = pass.grad_y + pixel.at;
   const float mean = pass.mean[pixel.index], inverse = pass.inverse[pixel.index];
   const int lane = static_cast<int>(threadIdx.y);
   float sum = 0, product = 0;
 #pragma unroll 4
   for (int c = lane; c < channels; c += Lanes) {
-    const float g = grad_y[c * pitch] * pass.scale[c];
+    const float g = to_float(grad_y[c * pitch]) * pass.scale[c];
     sum += g;
-    product += g * (x[c * pitch] - mean);
+    product += g * (to_float(x[c * pitch]) - mean);
   }
   const float share = sum_of_lanes<Lanes>(sums, sum) / static_cast<float>(channels);
   const float slope = sum_of_lanes<Lanes>(products, product) * inverse * inverse / static_cast<float>(channels);
   if (!pixel.exists) return;
-  float* const grad_x = pass.grad_x + pixel.at;
+  T* const grad_x = pass.grad_x + pixel.at;
 #pragma unroll 4
   for (int c = lane; c < channels; c += Lanes)
-    grad_x[c * pitch] = inverse * (grad_y[c * pitch] * pass.scale[c] - share - (x[c * pitch] - mean) * slope);
+    grad_x[c * pitch] = from_float<T>(
+        inverse * (to_float(grad_y[c * pitch]) * pass.scale[c] - share - (to_float(x[c * pitch]) - mean) * slope));
 }
 
 // The kernel for few or for many channels, if an int can count the pixels and the numbers of an image.
@@ -107,12 +108,21 @@ bool launch(Stream& stream, void (*few)(Pass, Divisor), void (*many)(Pass, Divis
 
 }  // namespace
 
-bool normalize_pixels_in_blocks(Stream& stream, const PixelForward& pass) {
-  return launch(stream, &forward_kernel<few_lanes>, &forward_kernel<many_lanes>, pass);
+template <class T>
+bool normalize_pixels_in_blocks(Stream& stream, const PixelForward<T>& pass) {
+  return launch(stream, &forward_kernel<few_lanes, T>, &forward_kernel<many_lanes, T>, pass);
 }
 
-bool normalize_pixels_backward_in_blocks(Stream& stream, const PixelBackward& pass) {
-  return launch(stream, &backward_kernel<few_lanes>, &backward_kernel<many_lanes>, pass);
+template <class T>
+bool normalize_pixels_backward_in_blocks(Stream& stream, const PixelBackward<T>& pass) {
+  return launch(stream, &backward_kernel<few_lanes, T>, &backward_kernel<many_lanes, T>, pass);
 }
+
+template bool normalize_pixels_in_blocks(Stream&, const PixelForward<float>&);
+template bool normalize_pixels_in_blocks(Stream&, const PixelForward<Bf16>&);
+template bool normalize_pixels_in_blocks(Stream&, const PixelForward<Half>&);
+template bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward<float>&);
+template bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward<Bf16>&);
+template bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward<Half>&);
 
 }  // namespace twiddle

@@ -51,6 +51,25 @@ TEST_P(EveryDevice, BatchNormOfPlanesIsAccurateFarFromZero) {
   EXPECT_LE(relative_error(y_first, normalized(first)), 1e-4);
 }
 
+// Training in fp16 skips such a batch and continues. The second channel is finite.
+TEST_P(EveryDevice, BatchNormAveragesStayFinite) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const std::vector<float>& bad : {std::vector<float>{infinity, 1}, {NAN, 1}, {3e38f, -3e38f}})
+    for (const Shape& image : {Shape{2}, Shape{2, 2, 2}}) {
+      const std::size_t inner = image.size() > 1 ? 4 : 1;
+      LayerUnderTest test(GetParam(), "batch_norm", {{"momentum", "0.5"}}, image);
+      test.set("running_mean", {5, 1});
+      test.set("running_var", {7, 1});
+      std::vector<float> x;
+      for (const float value : {bad[0], 2.0f, bad[1], 4.0f}) x.insert(x.end(), inner, value);
+      const std::vector<float> y = test.forward(with_batch(2, image), x);
+      EXPECT_TRUE(std::isnan(y.front()));
+      const auto count = static_cast<float>(2 * inner);
+      expect_close(test.get("running_mean"), {5, 2});
+      expect_close(test.get("running_var"), {7, 0.5f + 0.5f * count / (count - 1)});
+    }
+}
+
 // NaN makes the overflow visible; zeros would hide it.
 TEST_P(EveryDevice, BatchNormOfInfiniteVarianceIsNaN) {
   LayerUnderTest test(GetParam(), "batch_norm", {}, {1});

@@ -69,13 +69,13 @@ void expect_as_defined(const Problem& problem) {
   const PowerOf power{problem.beta};
 
   std::vector<float> y(x.size(), std::numeric_limits<float>::quiet_NaN()), grad_x = y;
-  const NormalizeRange<reach, Length, PowerOf> forward{range, power, base, x.data(), y.data()};
+  const NormalizeRange<reach, Length, PowerOf, float> forward{range, power, base, x.data(), y.data()};
   for (std::int64_t thread = 0; thread < threads; ++thread) forward(thread);
   expect_close(y, problem.normalized(x), 1e-6f);
 
   const auto factor = static_cast<float>(2 * scale * problem.beta);
-  const BackwardRange<reach, Length, PowerOf> backward{range,    power,         base,         factor,
-                                                       x.data(), grad_y.data(), grad_x.data()};
+  const BackwardRange<reach, Length, PowerOf, float> backward{range,    power,         base,         factor,
+                                                              x.data(), grad_y.data(), grad_x.data()};
   for (std::int64_t thread = 0; thread < threads; ++thread) backward(thread);
   expect_close(grad_x, problem.gradient(x, grad_y), 2e-6f);
 }

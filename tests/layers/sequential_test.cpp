@@ -102,6 +102,32 @@ TEST_P(EveryDevice, SequentialRefusesAnotherShape) {
   EXPECT_THROW(net.layers.forward(net.ctx, net.input({3}, 1)), Error);
 }
 
+// The identity, for f32 alone.
+class OnlyF32 final : public Layer {
+ public:
+  OnlyF32() : Layer("only_f32", {2}) {}
+  Variable forward(Context& ctx, const Variable& x) override {
+    EXPECT_EQ(x.value().type(), DType::f32);
+    return ctx.tape.record(name(), x.value(), {x}, [x](Context& back, const Tensor& grad_y) {
+      EXPECT_EQ(grad_y.type(), DType::f32);
+      x.add_grad(back, grad_y);
+    });
+  }
+};
+
+TEST_P(EveryDevice, SequentialCastsAroundLayerOfF32) {
+  Context ctx(GetParam());
+  Sequential net({2}, DType::bf16);
+  net.add("only_f32", std::make_unique<OnlyF32>());
+  const Variable x(Tensor::filled(*ctx.stream, {1, 2}, 3), true), y = net.forward(ctx, x);
+  EXPECT_EQ(y.value().type(), DType::bf16);
+  const Tensor grad_y = y.value();
+  const Variable objective = ctx.tape.record("objective", Tensor::filled(*ctx.stream, {1}, 0), {y},
+                                             [&](Context& back, const Tensor&) { y.add_grad(back, grad_y); });
+  ctx.tape.backward(ctx, objective);
+  EXPECT_EQ(x.grad().to_vector(*ctx.stream), (std::vector<float>{3, 3}));
+}
+
 // A layer that throws OutOfMemory for the host in one of its passes.
 class Hungry final : public Layer {
  public:

@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-// Layers that take 16 bits, layers that Sequential casts around, and all joins of paths.
+// Layers of most kinds and all joins of paths.
 constexpr const char* network =
     "version: 1\n"
     "model:\n"
@@ -86,19 +86,19 @@ TEST(SixteenBits, MemoryPlanCountsCopiesAndNoSpectra) {
   EXPECT_EQ(plan.spectra, 0u);
 }
 
-// The layer before those that only pass values on is the one that writes f32.
+// f32 begins with the last convolution.
 TEST(SixteenBits, OutputIsNotRounded) {
   const Experiment experiment = load_experiment_text(
       "version: 1\n"
       "model:\n"
       "  input: [1, 4, 4]\n"
-      "  layers: [conv2d: {filters: 2, kernel: 3}, global_avg_pool, flatten, dropout]\n"
+      "  layers: [conv2d: {filters: 2, kernel: 3}, relu, conv2d: {filters: 2, kernel: 1}, global_avg_pool, dropout]\n"
       "precision: bf16\n"
       "data: {train: {format: synthetic, images: 4}}\n",
       "net.yaml");
   std::vector<DType> types;
   for (const Sequential::Item& item : experiment.model.net->items()) types.push_back(item.layer->output_type());
-  EXPECT_EQ(types, (std::vector<DType>{DType::bf16, DType::f32, DType::f32, DType::f32}));
+  EXPECT_EQ(types, (std::vector<DType>{DType::bf16, DType::bf16, DType::f32, DType::f32, DType::f32}));
 }
 
 TEST_P(EveryDevice, SixteenBitsReadChangedWeights) {
