@@ -148,7 +148,7 @@ def rows_of(config, precision, layout, arguments, turn):
     variants = (["compiled", "compiled_graph"] if arguments.compile else ["eager", "graph"])[:1 + arguments.graph]
     rows = []
     try:
-        # A capture needs a stream of its own. Earlier steps run there too: autograd remembers the stream of a weight.
+        # A capture cannot use the default stream. Earlier steps run there too: autograd remembers the stream of a weight.
         with torch.cuda.stream(torch.cuda.Stream()) if arguments.device == "cuda" else contextlib.nullcontext():
             step, weights = step_of(config, precision, layout, arguments, turn)
             if not arguments.compile:
