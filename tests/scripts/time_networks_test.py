@@ -31,6 +31,8 @@ json.dump({"model": network, "batch_size": 4, "precision": precision, "engine": 
            "commit": "0123456789ab", "iteration": times, "recorded_iteration": times, "peak_pool_bytes": 1}, open(options["--json"], "w"))
 """
 TORCH = PROGRAM + """
+if network == "broken" and precision == "tf32":
+    sys.exit("no PyTorch")
 print("a line of a library\\nready", flush=True)
 if not sys.stdin.readline():
     sys.exit("no turn")
@@ -120,7 +122,8 @@ class TimeNetworks(unittest.TestCase):
         found, progress, _ = self.time_networks("broken:4")
         failed = [row for row in found["rows"] if row["median_ms"] is None]
         self.assertEqual({(row["program"], row["reason"]) for row in failed},
-                         {("twiddle", "exit code 1: no such model"), ("pytorch", "out of memory")})
+                         {("twiddle", "exit code 1: no such model"), ("pytorch", "exit code 1: no PyTorch"), ("pytorch", "out of memory")})
+        self.assertNotIn("Error", progress)
         self.assertIn("compiled failed: out of memory", progress)
         with open(os.path.join(self.home, "results/h200-aa000000/broken-4-compiled-fp32-contiguous.log"), encoding="utf-8") as log:
             self.assertEqual(log.read(), "no kernel\n")
