@@ -5,7 +5,7 @@
 #include "fft/cuda/pair_products/pair_scales.h"
 #include "framework/for_each.h"
 
-// The storages `half_pairs` and `halves`: a spectrum's floats as split fp16 (high + low) or as single fp16 values,
+// The storages half_pairs and halves: a spectrum's floats as split fp16 (high + low) or as single fp16 values,
 // [bin][row] [column / 32][plane][32 columns]; `halves` has only the first two planes. A power of two is removed from
 // each row and each column, the same in all bins: number = (high + low) * 2^(of_rows[row] + of_columns[column] -
 // top_exponent). The exponents follow the fp16 values, those of the columns first.
