@@ -45,9 +45,9 @@ def milliseconds_on_cpu(step, steps):
     return 1000 * (time.perf_counter() - start)
 
 
-def samples_of(step, device, budget_ms=500):
+def samples_of(step, device, warm=WARM, budget_ms=500):
     milliseconds = milliseconds_on_gpu if device == "cuda" else milliseconds_on_cpu
-    milliseconds(step, WARM)
+    milliseconds(step, warm)
     steps = max(1, min(40, int(budget_ms / SAMPLES / milliseconds(step, 1))))
     return [milliseconds(step, steps) / steps for _ in range(SAMPLES)]
 
@@ -138,7 +138,7 @@ def measure(step, weights, arguments):
     yield {**times, "peak_bytes": torch.cuda.max_memory_allocated()}
     if arguments.graph:
         replay, peak_bytes = replay_of(step, weights)
-        yield {**times_of(samples_of(replay, arguments.device)), "peak_bytes": peak_bytes}
+        yield {**times_of(samples_of(replay, arguments.device, warm=0)), "peak_bytes": peak_bytes}
 
 
 def rows_of(config, precision, layout, arguments, turn):
