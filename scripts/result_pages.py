@@ -1,4 +1,5 @@
-"""The generated parts of the pages in docs/results and docs/notes, for scripts/results. docs/results/README.md describes the markers."""
+"""The generated parts of README.md and of the pages in docs/results and docs/notes, for scripts/results. docs/results/README.md describes
+the markers."""
 import decimal
 import difflib
 import glob
@@ -21,7 +22,8 @@ NETWORKS = {"alexnet": "AlexNet", "alexnet_two_towers": "AlexNet, two towers", "
             "overfeat_accurate": "OverFeat accurate", "vgg_a": "VGG-A", "vgg_e": "VGG-E", "mathieu": "Mathieu et al.",
             "resnet18": "ResNet-18", "resnet50": "ResNet-50", "googlenet": "GoogLeNet", "convnext_t": "ConvNeXt-T",
             "replknet31b": "RepLKNet-31B", "lenet": "LeNet", "cifar10": "CIFAR-10"}
-OPTIONS = {"table": ["run", "rows", "columns", "titles", "value", "total", "spread", "where", "bold", "name"],
+VALUES = {"contiguous": "NCHW", "channels_last": "NHWC", "graph": "eager in a graph", "compiled_graph": "compiled in a graph"}
+OPTIONS = {"table": ["run", "rows", "columns", "titles", "value", "total", "spread", "named", "where", "bold", "name"],
            "answer": ["run", "rows", "ratio", "value", "total", "where", "text"]}
 
 
@@ -61,7 +63,7 @@ def options_of(kind, text):
 def three_digits(value):
     if value == 0 or isinstance(value, int):
         return str(value)
-    if abs(value) < 1e-3:
+    if abs(value) < 1e-2:
         return f"{value:.2e}".replace("e-0", "e-")
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
@@ -162,7 +164,7 @@ def table_of_rows(run, options):
     query = Query(run, options)
     columns = options["columns"].split(",")
     found = [query.column(column) for column in columns]
-    shown, spread = [], options.get("spread", "").split(",")
+    shown, spread, named = [], options.get("spread", "").split(","), options.get("named", "").split(",")
     order = [key for key in dict.fromkeys(map(query.key_of, query.rows)) if any(key in column for column in found)]
     for key in order:
         cells = [column.get(key, (None, ""))[1] for column in found]
@@ -171,11 +173,12 @@ def table_of_rows(run, options):
                 numbers = {i: found[i][key][0] for i in group if key in found[i] and found[i][key][0] is not None}
                 for i in [i for i, number in numbers.items() if len(numbers) > 1 and number == min(numbers.values())]:
                     cells[i] = f"**{cells[i]}**"
-        if len(spread) == 2:
-            for i, column in enumerate(columns):
-                winner = None if "/" in column or "@" in column else query.winners(column).get(key)
-                if winner:
-                    cells[i] += " ({} to {})".format(*[query.text_of(winner[1].get(field)) for field in spread])
+        for i, column in enumerate(columns):
+            winner = None if "/" in column or "@" in column else query.winners(column).get(key)
+            if winner and len(spread) == 2:
+                cells[i] += " ({} to {})".format(*[query.text_of(winner[1].get(field)) for field in spread])
+            if winner and all(field in winner[1] for field in named):
+                cells[i] += f" ({', '.join(VALUES.get(winner[1][field], winner[1][field]) for field in named)})"
         shown.append([NETWORKS.get(part, part) for part in key] + cells)
     return [field.replace("_", " ") for field in query.keys] + [title_of(column) for column in columns], shown
 
@@ -198,7 +201,8 @@ def table_as_stored(run, options):
 
 def markdown_of(titles, rows):
     def is_number(cell):
-        return re.fullmatch(r"[-*]*[\d.,]+(e[-+]?\d+)?[x%*]*( ?%)?( \([^a-z]*( to [^a-z]*)?\))?", cell) or cell in ["", "-", "failed"]
+        return re.fullmatch(r"[-*]*[\d.,]+(e[-+]?\d+)?[x%*]*( ?%)?( \([^a-z]*( to [^a-z]*)?\))?( \((eager|compiled)[^)]*\))?",
+                            cell) or cell in ["", "-", "failed"]
 
     right = [all(is_number(row[i]) for row in rows) for i in range(len(titles))]
     lines = [titles, ["---:" if each else "---" for each in right], *rows]
@@ -275,8 +279,8 @@ def broken_in_prose(page, text, tables_are_generated):
 
 def pages_of(home):
     """Pages with generated parts, and whether all of their tables are generated."""
-    return [(page, folder == "results") for folder in ["results", "notes"]
-            for page in sorted(glob.glob(os.path.join(home, "docs", folder, "*.md")))]
+    return [(page, pattern == "docs/results/*.md") for pattern in ["README.md", "docs/results/*.md", "docs/notes/*.md"]
+            for page in sorted(glob.glob(os.path.join(home, pattern)))]
 
 
 def broken_pages(home, folder):

@@ -296,6 +296,23 @@ class Render(Pages):
         self.run_of([row("twiddle", "fp32", 3.0, engine="fbfft", peak_bytes=7), row("twiddle", "fp32", 2.0, engine="winograd")])
         self.assertEqual(self.cells("<!-- table run=7 rows=network columns=twiddle@engine titles=,plan -->"), ["plan", "---", "`winograd`"])
 
+    def test_names_the_configuration_of_the_fastest(self):
+        self.run_of([row("twiddle", "bf16", 3.0, variant="graph"), row("pytorch", "bf16", 5.0, variant="eager", layout="contiguous"),
+                     row("pytorch", "bf16", 2.0, variant="compiled_graph", layout="channels_last")])
+        text = self.rendered("<!-- table run=7 rows=network columns=twiddle:bf16,pytorch:bf16 named=variant,layout -->", "<!-- end -->")
+        self.assertIn("| --- | ---: | ---: |\n| AlexNet | 3.00 | **2.00** (compiled in a graph, NHWC) |", text)
+
+    def test_errors_have_an_exponent(self):
+        layer = {"command": "twiddle-1", "program": "pytorch", "layer": "conv2", "problem": "1x1", "pass": "forward"}
+        self.run_of([{**layer, "precision": "bf16", "error": 0.00166}, {**layer, "precision": "fp32", "error": 3.14e-7}])
+        marker = "<!-- table run=7 rows=layer columns=pytorch:fp32,pytorch:bf16 value=error -->"
+        self.assertIn("| conv2 | 3.14e-7 | 1.66e-3 |", self.rendered(marker, "<!-- end -->"))
+
+    def test_renders_the_readme(self):
+        self.run_of([row("twiddle", "fp32", 3.0)])
+        text = self.rendered("<!-- table run=7 rows=network columns=twiddle -->", "<!-- end -->", page="../../README.md")
+        self.assertIn("| AlexNet | 3.00 |\n\n[Run 7](docs/results/runs/0007-h200-networks.json)", text)
+
     def test_sums_passes_of_an_engine(self):
         passes = [(each, name, ms) for each, name, ms in [("forward", "fbfft", 1.0), ("backward", "fbfft", 2.0), ("forward", "gemm", 0.5),
                                                           ("backward", "gemm", 4.0), ("forward", "cudnn", 0.1)]]

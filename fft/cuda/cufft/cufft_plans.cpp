@@ -12,8 +12,8 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_plans = 512;
-// cuFFT's work areas grow in proportion to the number of planes, unless there are very few, and asking for their size
-// is slow. So it is asked once, for so many planes, and the answer is scaled to any number.
+// cuFFT's work areas grow in proportion to the number of planes, unless there are very few, and to query their size is
+// slow. So it is queried once, for this number of planes, and scaled to any other number.
 std::int64_t planes_to_estimate_by(const FourierBatch& batch) {
   constexpr std::int64_t most = 1024, most_bins = std::int64_t(1) << 26;
   const std::int64_t bins = std::int64_t(batch.height) * (batch.width / 2 + 1);
@@ -58,7 +58,7 @@ struct Layout {
 
 using MakePlan = decltype(&cufftMakePlanMany64);
 
-// `make` makes the plan, or only tells the size of its work area, which is returned.
+// Returns the size of the plan's work area. `make` makes the plan, or only computes this size.
 std::size_t describe(MakePlan make, cufftHandle plan, const FourierBatch& batch, bool inverse) {
   Layout layout(batch);
   const int first = layout.first, dimensions = 2 - first;
@@ -95,8 +95,8 @@ std::size_t CufftPlans::work_bytes(const FourierBatch& batch) {
     }
     known = work_bytes_.emplace(sample, most).first;
   }
-  // Planes of odd width are transformed in pairs: an odd number of them takes the memory of one more. Of 3,624 plans of
-  // 2 .. 256 points none asked for more than this estimate.
+  // Planes of odd width are transformed in pairs: an odd number of them takes the memory of one more. None of 3,624
+  // plans of 2 to 256 points needed more than this estimate.
   constexpr std::size_t constant_part = 64 << 10;
   const std::size_t count = static_cast<std::size_t>(batch.count) + 1, sampled = static_cast<std::size_t>(sample.count);
   return known->second == 0 ? 0 : (known->second * count + sampled - 1) / sampled + constant_part;
@@ -122,11 +122,11 @@ void CufftPlans::run(Stream& stream, const Key& key, const WorkArea& work, const
   taken.last_use = ++uses_;
   std::shared_ptr<void> more;  // where the estimate was too low
   if (taken.work_bytes > work.bytes) more = stream.allocate(taken.work_bytes);
-  // cuFFT would report an error that another library has left behind as its own. Our own launches are checked where
-  // they are made, so that nothing is lost here.
+  // cuFFT would report an earlier error of another library as its own. Our launches are checked where they are made, so
+  // that nothing is lost here.
   static_cast<void>(cudaGetLastError());
   check(cufftSetStream(taken.handle.get(), native));
-  // A work area of no bytes is not passed on: if it starts at the end of an allocation, cuFFT fails now and then.
+  // A work area of no bytes is not passed on: if it starts at the end of an allocation, cuFFT fails occasionally.
   if (taken.work_bytes > 0) check(cufftSetWorkArea(taken.handle.get(), more ? more.get() : work.memory));
   try {
     execute(taken.handle.get());

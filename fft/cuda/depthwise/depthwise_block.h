@@ -24,7 +24,7 @@ struct DepthwiseBlock {
   static_assert(N % 2 == 0);
   using Line = SplitLine<N, S>;
   static constexpr int planes = P, split = S, points = Line::points;
-  static constexpr int pairs = N / 2;  // of columns, and as many rows: rows 0 and N/2, both real before their
+  static constexpr int pairs = N / 2;  // of columns, and also of rows: rows 0 and N/2, both real before their
                                        // transform, go as the real and the imaginary part of row 0
   static constexpr int lines = P * pairs, threads = S * lines;
   // In the phase "rows" adjacent threads have the same row of adjacent planes, then the next row: so few warps have a

@@ -21,7 +21,7 @@ class FbfftFusedInverse final : public FusedInverse {
 
  private:
   const small_fft::FusedInverseKernel* find(const FrequencyGemm& gemm, const Planes& planes) const;  // null: none
-  const small_fft::ChannelInverseKernel* find_depthwise(const Planes& planes) const;                 // likewise
+  const small_fft::ChannelInverseKernel* find_depthwise(const Planes& planes) const;                 // null: none
   std::vector<small_fft::FusedInverseKernel> all_;
   std::vector<small_fft::ChannelInverseKernel> depthwise_;
 };

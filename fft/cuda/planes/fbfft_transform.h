@@ -17,7 +17,7 @@ class FbfftTransform final : public SpectralTransform {
   std::size_t spectrum_bytes(const Planes& planes) const override;
   std::size_t scratch_bytes(const Planes&) const override { return 0; }
   void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
-  // Whether it can write the storages half_pairs and halves; if so, without these powers of two.
+  // Whether it can write the storages of stored_spectrum.h; if so, without these powers of two.
   bool stores_halves(const FrequencyGrid& grid) const { return kernels(grid).stores_halves; }
   void forward_as_halves(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
                          int halves_a_float, const int* of_columns, const int* of_rows);

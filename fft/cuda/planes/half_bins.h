@@ -6,7 +6,7 @@
 
 namespace twiddle::small_fft {
 
-// Writes the bins of a plane in the storages half_pairs and halves.
+// Writes the bins of a plane in a storage of stored_spectrum.h.
 class HalfBins {
  public:
   // `plane`: matrix_row * columns + column; exponent: removed from its numbers.

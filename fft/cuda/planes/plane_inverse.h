@@ -13,7 +13,7 @@ struct InverseArguments : PlaneTarget {
   std::int64_t pitch;  // from bin to bin
   const Complex* spectrum;
   bool single_colour;                  // then a tile's index is its index in the spectrum
-  std::int64_t prefetch_distance = 0;  // a block prefetches for the block that comes so many later
+  std::int64_t prefetch_distance = 0;  // from a block to the one that it prefetches for
 };
 
 // The bins of P consecutive planes of a stored spectrum. A Source says which planes a block has (index, there) and
@@ -145,7 +145,7 @@ struct InverseBlock : PlaneBlock<H, W, Source::planes> {
     PlaneStore<H, W>(arguments, shared.places[plane], thread % Size::pairs).store(v);
   }
 
-  // Phase 3, the other way: through shared memory, where the cropped planes become the one contiguous range that they
+  // Phase 3, the alternative: through shared memory, where the cropped planes become the one contiguous range that they
   // are in global memory. gather() fills it; a bulk store or store_gathered() copies it.
   TWIDDLE_HD static void gather(const Arguments& arguments, std::int64_t block, int thread, Shared& shared,
                                 const Complex (&v)[H]) {

@@ -8,10 +8,10 @@
 
 namespace twiddle::small_fft {
 
-// The phases of plane_fft.h, with the barrier between them. Exponents of halves come from the kernel before this one,
-// which has waited for the end of all earlier ones before it lets this one start (stored_pairs/sm_90a/
-// line_exponents.cu): so the first blocks load planes and mask, which those wrote, while it runs. The fence
-// has them look past what this multiprocessor's cache may still hold of the planes' memory, as the wait would.
+// The phases of plane_fft.h, with the barrier between them. Exponents of fp16 values come from the kernel before this
+// one. It waits for the end of all earlier kernels before this one can start (stored_pairs/sm_90a/line_exponents.cu).
+// So the first blocks may load planes and mask, which earlier kernels wrote, while it runs. As the wait would, the
+// fence makes them ignore what this multiprocessor's cache may still hold of the planes' memory.
 template <int H, int W, int P, int MinBlocks>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
                                   (resident_blocks<PlaneBlock<H, W, P>::threads>(MinBlocks)))
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
   Block::rows(arguments, blockIdx.x, thread, shared);
 }
 
-// Loads a cache line into L2; nobody waits for it.
+// Loads a cache line into L2 without a wait.
 __device__ inline void prefetch_l2(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
@@ -88,7 +88,7 @@ void launch_stored_inverse(Stream& stream, typename Source::Arguments arguments)
 template <int H, int W, BlockShape Shape>
 void launch_forward(Stream& stream, ForwardArguments arguments) {
   using Block = ForwardBlock<H, W, Shape.planes, StoreFloatsOrHalves>;
-  // At least so many are resident at once; those behind them start when exponents have long been there.
+  // At least this number is resident at once. The exponents are ready long before later blocks start.
   if (arguments.halves_a_float > 0)
     arguments.early_blocks = static_cast<unsigned>(Shape.min_blocks * multiprocessors(stream.device()));
   launch_dependent<forward_kernel<H, W, Shape.planes, Shape.min_blocks>>(

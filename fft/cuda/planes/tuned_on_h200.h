@@ -3,11 +3,11 @@
 
 // All numbers of this folder that were measured and not derived: on one NVIDIA H200 (sm_90, 132 multiprocessors) with
 // CUDA 13.0; docs/results/runs/0081 has the table. Results do not depend on any of them, and every GPU runs with all of
-// them; on another one some may not be the fastest. `engine: measured` chooses grids and products on the GPU at hand,
+// them; on another one some may not be the fastest. `engine: measured` chooses grids and products on the current GPU,
 // but none of these numbers.
 namespace twiddle::small_fft {
 
-// How many planes a block takes, and for how many resident blocks a multiprocessor's registers should suffice (the
+// How many planes a block takes, and how many resident blocks the registers of a multiprocessor should suffice for (the
 // second argument of __launch_bounds__). An inverse may prefetch the bins of the block that will take its place: that
 // pays where so few blocks are resident that there is little else to load meanwhile.
 struct BlockShape {
@@ -25,8 +25,8 @@ struct BlockShapes {
 };
 constexpr std::int64_t many_planes = 1 << 16;
 
-// Blocks of fewer planes than these write halves in pieces of less than a sector of memory, which takes 2.5 times as
-// long as floats; blocks of so many or more take 1.0 to 1.1 times as long.
+// Blocks of fewer planes than these write fp16 values in pieces of less than a sector of memory, which takes 2.5 times
+// as long as floats; larger blocks take 1.0 to 1.1 times as long.
 constexpr int least_planes_of_halves = 16;
 
 struct PlaneShape {
@@ -34,8 +34,7 @@ struct PlaneShape {
   BlockShapes forward, inverse = forward;
 };
 
-// Every size that fbfft transforms. Of grids that are estimated to be equally fast, the first one here is proposed
-// first.
+// Every size that fbfft transforms. If grids are estimated to be equally fast, the first one here is proposed first.
 constexpr PlaneShape plane_shapes[] = {
     {2, 2, BlockShape{128, 8}},
     {4, 4, BlockShape{64, 8}},
@@ -68,7 +67,7 @@ constexpr PlaneShape plane_shapes[] = {
     {20, 40, BlockShape{16, 2}},
     {24, 48, BlockShape{8, 2}},
     {32, 64, BlockShape{4, 3}},
-    // Twice as high as wide, likewise.
+    // Twice as high as wide.
     {16, 8, BlockShape{32, 4}},
     {32, 8, BlockShape{16, 3}},
     {20, 10, BlockShapes{{32, 4}, {32, 3}}, BlockShape{32, 4}},
@@ -83,7 +82,7 @@ constexpr PlaneShape plane_shapes[] = {
 };
 
 // Rows of planes from which on an inverse writes them from registers rather than through shared memory, though they are
-// not aligned to sectors (plane_arguments.h): written by pairs, or element by element.
+// not aligned to sectors (plane_arguments.h): written two elements at a time, or one.
 constexpr int long_row_of_pairs = 20, long_row = 44;
 
 // Tiles from this width on are accumulated by atomics, 7 to 35 % faster than by a load and a store; smaller ones were
@@ -92,11 +91,11 @@ constexpr int least_width_of_atomics = 24;
 
 // Rates for the estimate by which fbfft_grids.cpp sorts the grids. Bytes that transforms and products move in a ms: as
 // a copy does, and less beyond 32 points (VGG's first layer takes 1.24 ms forward in 48x48 tiles and 0.80 ms in 30x30,
-// of as many bytes). Real operations in a ms: those that cuBLAS reaches with complex numbers.
+// of the same size). Real operations in a ms: those that cuBLAS reaches with complex numbers.
 constexpr double bytes_a_ms_to_32_points = 3.5e9, bytes_a_ms_beyond = 3.2e9;
 constexpr double fp32_operations_a_ms = 45e9, tf32_operations_a_ms = 120e9;
 
-// The square planes whose inverse has a depthwise product in it: such as large kernels on small planes want, and tiles.
+// The square planes whose inverse has a depthwise product in it: sizes for large kernels on small planes, and tiles.
 constexpr int channel_inverse_points[] = {14, 16, 20, 24, 28, 32, 36, 40, 42, 48, 56, 64};
 
 // A block of a fused inverse takes rows x columns of the matrix of planes (fused_product_source.h).

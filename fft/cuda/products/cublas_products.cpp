@@ -9,8 +9,8 @@ namespace twiddle {
 
 namespace {
 
-// A product as cuBLAS wants it. Its matrices are column-major: a row-major matrix is a transposed one to it, and C = A
-// B becomes C' = B' A'. So B comes first, and m and n change places.
+// The arguments of cuBLAS. Its matrices are column-major: a row-major matrix is a transposed one to it, and C = A B
+// becomes C' = B' A'. So B comes first, and m and n change places.
 struct Call {
   cublasOperation_t of_b, of_a;
   std::int64_t m, n, k, b_pitch, a_pitch, c_pitch;
@@ -46,7 +46,7 @@ struct Call {
 };
 
 // cuBLAS sums in one fp32 register, whose relative error grows as 1.9e-8 times the root of the number of products (two
-// a complex term): longer sums are done in parts of so many terms.
+// per complex term): longer sums are divided into parts of this length.
 constexpr std::int64_t longest_sum = 4096;
 // Tensor cores truncate what they add and do not round it, so that the error is biased and grows in proportion to the
 // number of terms: 4.8e-3 for a million of them on an H200, where tf32 promises 1e-3.
@@ -135,7 +135,7 @@ class Tf32Product final : public StridedProduct {
   }
 };
 
-// Of real numbers, in fp32 or with factors rounded to TF32.
+// Multiplies real numbers, in fp32 or with factors rounded to TF32.
 class RealProduct final : public FrequencyProduct {
  public:
   RealProduct(std::string_view name, bool fp32, std::shared_ptr<Blas> blas)

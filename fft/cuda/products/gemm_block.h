@@ -22,7 +22,7 @@ struct GemmArguments {
   }
 };
 
-// Sums of complex products by four real multiplications each. Opposite: a conj(b) in place of a b. The other cases
+// Sums of complex products by four real multiplications each. Opposite: a conj(b) instead of a b. The other cases
 // follow from these two, for conj(a) b = conj(a conj(b)) and conj(a) conj(b) = conj(a b): GemmArguments::negate_im.
 template <bool Opposite>
 struct FourMultiplications {
@@ -86,8 +86,8 @@ TWIDDLE_HD inline float conjugate_where(bool, float value) {
   return value;
 }
 
-// Rows x Columns of C a block, ThreadRows x ThreadColumns of them a thread; Depth is the length of a step of k, and
-// Stages how many steps shared memory has room for. A warp's threads form a rectangle of the tile, as square as may be,
+// Rows x Columns of C per block, ThreadRows x ThreadColumns of them per thread. Depth is the length of a step of k, and
+// Stages the number of steps in shared memory. A warp's threads form a rectangle of the tile, as square as may be,
 // so that many of them read the same numbers (a broadcast).
 template <int Rows, int Columns, int ThreadRows, int ThreadColumns, int Depth = 8, int Stages = 4>
 struct GemmTile {
@@ -131,7 +131,7 @@ struct GemmBlock {
             .aligned = gemm.n % group == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(Group) == 0};
   }
 
-  // Where the block's tile lies in C. Kept in shared memory until the end, since the sums take up nearly all registers.
+  // Where the block's tile lies in C. Kept in shared memory until the end, since the sums need nearly all registers.
   struct TileOrigin {
     std::int64_t matrix;  // offset of the matrix of its bin, group and part
     int row, column;
@@ -194,8 +194,8 @@ struct GemmBlock {
     self.left -= Tile::depth;
   }
 
-  // Sums of more terms than these lose digits in fp32: then the sums so far are accumulated in C, and begin anew. (It
-  // is a matter of accuracy, not of the GPU. To keep them in shared memory instead is no faster: it takes the room of
+  // Sums of more terms than these lose digits in fp32: then the sums so far are added to C, and begin again at 0. (It
+  // is a matter of accuracy, not of the GPU. To keep them in shared memory instead is no faster: it takes the memory of
   // another block.)
   static constexpr int most_steps = Products::most_terms / Tile::depth;
   static_assert(Products::most_terms % Tile::depth == 0);
@@ -229,7 +229,7 @@ struct GemmBlock {
   using Sums = typename Products::Sum[Tile::thread_columns];
 
   // A thread's columns are groups, and adjacent threads have adjacent groups, so that a warp's accesses of shared
-  // memory and of C are coalesced. Its next group follows after one group of each thread; likewise its rows.
+  // memory and of C are coalesced. Its next group follows after one group of each thread. The same holds for its rows.
   static constexpr int columns_apart = group * Tile::threads_across;
 
   TWIDDLE_HD static void store_row(const Arguments& arguments, const Sums& sums, Number* at, bool add) {

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile::threads>(
 
 template <class Tile, class Products, int MinBlocks>
 void launch_gemm(Stream& stream, const typename GemmBlock<Tile, Products>::Arguments& arguments) {
-  constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
+  constexpr int granted = 48 << 10;  // more dynamic shared memory must be requested
   constexpr int bytes = sizeof(typename GemmBlock<Tile, Products>::Shared);
   const auto kernel = gemm_kernel<Tile, Products, MinBlocks>;
   const cudaStream_t native = twiddle::detail::native(stream);

@@ -18,7 +18,7 @@ namespace twiddle {
 namespace small_fft {
 namespace {
 
-// One shape of tiles: its speed relative to the others (tuned_on_h200.h), and how many blocks a multiprocessor holds.
+// One shape of tiles: its speed relative to the others (tuned_on_h200.h), and the number of blocks per multiprocessor.
 struct TileKernels {
   int rows, columns;
   double speed;
@@ -38,7 +38,8 @@ std::vector<TileKernels> tile_kernels() {
   return tile_kernels<Products, Shapes>(std::make_index_sequence<std::size(Shapes)>());
 }
 
-// Of the calling thread's GPU; where none answers, as a test without a GPU makes products, too, those of an H200.
+// Returns the number of the calling thread's GPU, or that of an H200 if there is none: tests make products without a
+// GPU.
 int current_multiprocessors() {
   int device = 0, count = 0;
   if (cudaGetDevice(&device) == cudaSuccess &&
@@ -66,8 +67,9 @@ Tiling tiling_with(const TileKernels& kernels, const FrequencyGemm& gemm, int mu
   return tiling;
 }
 
-// The time of so many waves of blocks, in waves. Of few waves, a last one that is not full takes as long as a full one;
-// many overlap. Blocks that do not fill one wave run faster, as each has more of its multiprocessor, but not much.
+// Returns the time of a number of waves of blocks, in waves. If there are few, a partly filled last wave takes as long
+// as a full one; many overlap. Blocks that do not fill one wave run slightly faster, as each has more of its
+// multiprocessor.
 double time_of_waves(double waves) {
   if (waves < 1) return std::max(waves, least_wave);
   return waves > overlapping_waves ? waves : std::ceil(waves);

@@ -41,7 +41,7 @@ constexpr double begin_and_end = 1000;
 // filled still takes this part of a wave's time.
 constexpr double overlapping_waves = 4, least_wave = 0.4;
 
-// Of sums of channels (channel_sum.h): blocks that a multiprocessor holds, and how many rows a part has at least, so
+// For sums of channels (channel_sum.h): blocks per multiprocessor, and how many rows a part has at least, so
 // that its sums are more work than adding them up. A thread sums an eighth of a part: the longest keeps that short for
 // fp32.
 constexpr std::int64_t channel_sum_blocks = 8, least_rows_of_a_sum = 64, longest_sum_of_rows = 4096;

@@ -10,7 +10,7 @@
 #include "fft/cuda/device/wgmma_of_registers.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
 
-// The block's part of a product of factors in the storages half_pairs and halves (stored_spectrum.h).
+// The block's part of a product of factors in the storages of stored_spectrum.h.
 namespace twiddle::stored_pairs {
 
 using small_fft::Barrier;
