@@ -117,7 +117,7 @@ TEST_F(NativeProducts, ServePassesOf1x1Layer) {
       {.m = filters, .n = channels, .k = places, .matrices = images, .sums_matrices = true, .type_of_c = DType::f32});
 }
 
-// Long sums are cut along k. Bias and ReLU follow their sum.
+// Long sums are split along k. Bias and ReLU follow their sum.
 TEST_F(NativeProducts, SumInParts) {
   expect_product({.m = 128, .n = 256, .k = 65536, .type_of_c = DType::f32});
   expect_product({.m = 96, .n = 64, .k = 8192, .relu = true}, true);

@@ -12,7 +12,7 @@ struct BoxMap {
   std::array<std::uint64_t, 4> sizes, box;  // numbers
   std::array<std::uint64_t, 3> strides;     // bytes, of all dimensions but the first
 
-  // Of a step of `depth` k and `lines` lines. Two planes of a group of columns are one row of a box, or one is.
+  // `depth` k and `lines` lines are a step. Two planes of a group of columns are one row of a box, or one is.
   BoxMap(const StoredSpectrum& spectrum, bool along_k, int lines, int depth) {
     const auto number = [](std::int64_t count) { return static_cast<std::uint64_t>(count); };
     const int planes = 2 * spectrum.halves_a_float, planes_a_row = along_k ? 2 : 1;

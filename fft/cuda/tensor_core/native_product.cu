@@ -18,7 +18,7 @@ namespace {
 
 constexpr int native_depth = 64, native_rows = 128;
 
-// Where C is cut: tiles of 128 x `columns`, and parts of k.
+// Tiles of C, 128 x `columns`, and parts of k.
 struct NativeTiling {
   int columns;
   std::int64_t parts, steps_a_part;

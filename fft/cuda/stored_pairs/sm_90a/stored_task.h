@@ -7,7 +7,7 @@
 #include "fft/cuda/tensor_core/terms.h"
 #include "fft/cuda/tensor_core/tile_kernel.h"
 
-// A product of factors in the storages half_pairs and halves (stored_spectrum.h) as a task of tensor_core/.
+// A product of factors in the storages of stored_spectrum.h as a task of tensor_core/.
 namespace twiddle::stored_pairs {
 
 using small_fft::Complex;
