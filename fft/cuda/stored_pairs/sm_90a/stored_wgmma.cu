@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "fft/cuda/device/dependent_launch.h"
-#include "fft/cuda/stored_pairs/sm_90a/stored_task.h"
+#include "fft/cuda/stored_pairs/sm_90a/stored_block.h"
+#include "fft/cuda/stored_pairs/stored_boxes.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/driver_function.h"
 #include "framework/error.h"
@@ -50,7 +51,7 @@ struct Factors {
 
 template <int Fp16PerFloat, int Rows, int Columns, bool AAlongK, bool BAlongK>
 void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, StoredArguments arguments) {
-  using Task = StoredTask<Rows, Columns, AAlongK, BAlongK, Fp16PerFloat>;
+  using Block = StoredBlock<Rows, Columns, AAlongK, BAlongK, Fp16PerFloat>;
   const std::int64_t down = quotient_up(gemm.m, Rows), across = quotient_up(gemm.n, Columns);
   const std::int64_t slabs = arguments.whole_bins + (gemm.bins - arguments.whole_bins) * arguments.parts.value();
   const std::int64_t tiles = slabs * down * across;
@@ -62,8 +63,8 @@ void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, S
   if (arguments.taken != nullptr)
     check(cudaMemsetAsync(arguments.taken, 0, sizeof *arguments.taken, static_cast<cudaStream_t>(stream.native())));
   const int blocks = std::min(arguments.tiles, multiprocessors(stream.device()));
-  small_fft::launch_dependent<tensor_core::tile_kernel<Task>>(stream, blocks, tensor_core::threads_of<Task>,
-                                                              sizeof(tensor_core::Shared<Task>), arguments);
+  constexpr int bytes = sizeof(typename Block::Shared);
+  small_fft::launch_dependent<stored_kernel<Block>>(stream, blocks, threads, bytes, arguments);
 }
 
 template <int Fp16PerFloat, int Rows, int Columns>
