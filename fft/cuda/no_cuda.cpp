@@ -1,5 +1,6 @@
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "fft/cuda/products/real_products.h"
+#include "fft/cuda/tensor_core/native_product.h"
 #include "fft/cuda/winograd/cuda_winograd.h"
 #include "fft/pair_product.h"
 #include "fft/spectral_engine.h"
@@ -33,6 +34,18 @@ std::vector<TensorCores> tensor_cores(const Device&) {
 
 std::size_t scratch_of_pair_product(const Device&, TensorCores, const PairProduct&) {
   return 0;
+}
+
+bool can_multiply_native(const Device&, const NativeProduct&) {
+  return false;
+}
+
+std::size_t scratch_bytes(const Device&, const NativeProduct&) {
+  return 0;
+}
+
+void multiply_native(Stream&, const NativeProduct&, void*) {
+  throw Error(ErrorKind::device, "products by tensor cores run on a GPU, and this build has no CUDA side");
 }
 
 void run_pair_product(Stream&, TensorCores, const PairProduct&) {

@@ -4,6 +4,7 @@
 
 #include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/stored_pairs/sm_90a/stored_block.h"
+#include "fft/cuda/stored_pairs/stored_boxes.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/driver_function.h"
 #include "framework/error.h"
@@ -20,29 +21,28 @@ EncodeTiled encode_tiled() {
   return encode;
 }
 
-// Returns a map with boxes of one step and `lines` lines. Elements outside of a bin's matrix are zero.
-template <int Fp16PerFloat>
-CUtensorMap tensor_map(const void* spectrum, std::int64_t bins, const GroupedMatrix& matrix, bool along_k, int lines) {
+// Elements outside of a bin's matrix are zero.
+CUtensorMap tensor_map(const void* values, const StoredSpectrum& spectrum, bool along_k, int lines) {
   static const EncodeTiled encode = encode_tiled();
-  const auto number = [](std::int64_t count) { return static_cast<cuuint64_t>(count); };
-  // Two planes of a group of columns are one row of a box, or one is.
-  constexpr int planes = 2 * Fp16PerFloat;
-  const int planes_a_row = along_k ? 2 : 1;
-  const int row_values = planes_a_row * columns_a_group, rows_a_group = planes / planes_a_row;
-  const std::int64_t row_bytes = matrix.columns * planes * 2;
-  const cuuint64_t sizes[] = {number(row_values), number(matrix.rows),
-                              number(matrix.columns / columns_a_group * rows_a_group), number(bins)};
-  const cuuint64_t strides[] = {number(row_bytes), number(row_values * 2), number(row_bytes * matrix.rows)};
-  const auto box_rows = static_cast<cuuint32_t>(along_k ? lines : depth);
-  const auto box_groups = static_cast<cuuint32_t>(along_k ? rows_a_group : lines / columns_a_group * rows_a_group);
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(row_values), box_rows, box_groups, 1}, steps[] = {1, 1, 1, 1};
-  CUtensorMap map;
+  const BoxMap map(spectrum, along_k, lines, depth);
+  cuuint64_t sizes[4], strides[3];
+  cuuint32_t box[4];
+  const cuuint32_t steps[] = {1, 1, 1, 1};
+  std::copy(map.sizes.begin(), map.sizes.end(), sizes);
+  std::copy(map.strides.begin(), map.strides.end(), strides);
+  std::transform(map.box.begin(), map.box.end(), box, [](std::uint64_t side) { return static_cast<cuuint32_t>(side); });
+  CUtensorMap made;
   const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(spectrum), sizes, strides, box, steps,
+      encode(&made, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(values), sizes, strides, box, steps,
              CU_TENSOR_MAP_INTERLEAVE_NONE, along_k ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  require(result == CUDA_SUCCESS, "no tensor map of ", bins, " bins of ", matrix.rows, " x ", matrix.columns);
-  return map;
+  require(result == CUDA_SUCCESS, "no tensor map of ", spectrum.bins, " bins of ", spectrum.rows, " x ",
+          spectrum.columns);
+  return made;
+}
+
+StoredSpectrum spectrum_of(const FrequencyGemm& gemm, int halves_a_float, const GroupedMatrix& matrix) {
+  return {halves_a_float, gemm.bins, matrix.rows, matrix.columns};
 }
 
 struct Factors {
@@ -58,8 +58,8 @@ void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, S
   require(tiles < std::int64_t(1) << 30, tiles, " tiles are more than one launch can count");
   arguments.tiles_down = Divisor(down), arguments.tiles_across = Divisor(across);
   arguments.tiles = static_cast<int>(tiles);
-  arguments.a = tensor_map<Fp16PerFloat>(factors.a, gemm.bins, gemm.a(), AAlongK, Rows);
-  arguments.b = tensor_map<Fp16PerFloat>(factors.b, gemm.bins, gemm.b(), BAlongK, Columns);
+  arguments.a = tensor_map(factors.a, spectrum_of(gemm, Fp16PerFloat, gemm.a()), AAlongK, Rows);
+  arguments.b = tensor_map(factors.b, spectrum_of(gemm, Fp16PerFloat, gemm.b()), BAlongK, Columns);
   if (arguments.taken != nullptr)
     check(cudaMemsetAsync(arguments.taken, 0, sizeof *arguments.taken, static_cast<cudaStream_t>(stream.native())));
   const int blocks = std::min(arguments.tiles, multiprocessors(stream.device()));
@@ -91,9 +91,8 @@ void multiply_in(TileShape tile, Stream& stream, const FrequencyGemm& gemm, cons
 
 void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_float, const void* a, const void* b,
                      const Tiling& tiling, small_fft::Complex* c, small_fft::Complex* of_parts, int* taken) {
-  const GroupedMatrix matrix_a = gemm.a(), matrix_b = gemm.b();
-  const StoredSpectrum of_a{halves_a_float, gemm.bins, matrix_a.rows, matrix_a.columns};
-  const StoredSpectrum of_b{halves_a_float, gemm.bins, matrix_b.rows, matrix_b.columns};
+  const StoredSpectrum of_a = spectrum_of(gemm, halves_a_float, gemm.a());
+  const StoredSpectrum of_b = spectrum_of(gemm, halves_a_float, gemm.b());
   const bool a_along_k = !gemm.transpose_a, b_along_k = gemm.transpose_b;
   const StoredArguments arguments{.a = {},
                                   .b = {},

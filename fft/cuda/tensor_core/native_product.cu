@@ -1,0 +1,188 @@
+#include "fft/cuda/tensor_core/native_product.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "fft/cuda/tensor_core/native_task.h"
+#include "fft/pair_product.h"
+#include "framework/cuda/check.h"
+#include "framework/cuda/driver_function.h"
+#include "framework/error.h"
+#include "framework/for_each.h"
+#include "framework/quotient_up.h"
+
+namespace twiddle {
+
+namespace tensor_core {
+namespace {
+
+constexpr int native_depth = 64, native_rows = 128;
+
+// Tiles of C, 128 x `columns`, and parts of k.
+struct NativeTiling {
+  int columns;
+  std::int64_t parts, steps_a_part;
+};
+
+std::int64_t steps_a_matrix(const NativeProduct& product) {
+  return quotient_up(product.k, native_depth);
+}
+std::int64_t steps_of(const NativeProduct& product) {
+  return steps_a_matrix(product) * (product.sums_matrices ? product.matrices : 1);
+}
+std::int64_t matrices_of_c(const NativeProduct& product) {
+  return product.sums_matrices ? 1 : product.matrices;
+}
+
+// Selects the tiling with the least time of the busiest multiprocessor, in steps of 128 x 128.
+NativeTiling tiling_of(const NativeProduct& product, int multiprocessors) {
+  // Tensor cores truncate sums: an error of 2e-4 at 32,768 terms.
+  constexpr std::int64_t longest = 32768 / native_depth;
+  constexpr double wide = 1.8, ends_of_a_tile = 4;  // a step of 256 columns; beginning and end of a tile, in steps
+  NativeTiling best{128, 1, steps_of(product)};
+  double least = std::numeric_limits<double>::max();
+  for (const int columns : {128, 256})
+    for (std::int64_t parts = quotient_up(steps_of(product), longest); parts <= 64; ++parts) {
+      const std::int64_t steps = quotient_up(steps_of(product), parts);
+      if (parts > 1 && steps < 4) break;
+      const std::int64_t tiles = quotient_up(product.m, native_rows) * quotient_up(product.n, columns) *
+                                 matrices_of_c(product) * quotient_up(steps_of(product), steps);
+      const double time = static_cast<double>(quotient_up(tiles, multiprocessors)) *
+                          (static_cast<double>(steps) + ends_of_a_tile * (parts > 1 ? 2 : 1)) *
+                          (columns == 256 ? wide : 1);
+      if (time < least) least = time, best = {columns, quotient_up(steps_of(product), steps), steps};
+    }
+  return best;
+}
+
+// A matrix with `width` adjacent numbers in rows, in boxes of 64 x `height`. Numbers outside are zero.
+CUtensorMap map_of(const NativeProduct& product, const void* matrix, std::int64_t width, std::int64_t rows, bool one,
+                   int height) {
+  static const auto encode = driver_function<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
+  require(encode != nullptr, "the driver knows no tensor maps");
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows),
+                              static_cast<cuuint64_t>(one ? 1 : product.matrices)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width * 2), static_cast<cuuint64_t>(width * rows * 2)};
+  const cuuint32_t box[] = {64, static_cast<cuuint32_t>(height), 1}, steps[] = {1, 1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      encode(&map, product.type == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3,
+             const_cast<void*>(matrix), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  require(result == CUDA_SUCCESS, "no tensor map of ", rows, " x ", width);
+  return map;
+}
+
+template <class Half, int Columns, bool AAlongK, bool BAlongK>
+void launch_native(Stream& stream, const NativeProduct& product, NativeArguments arguments) {
+  using Task = NativeTask<Half, Columns, AAlongK, BAlongK>;
+  const auto map = [&](const void* matrix, bool along_k, std::int64_t lines, bool one, int lines_of_tile) {
+    return along_k ? map_of(product, matrix, product.k, lines, one, lines_of_tile)
+                   : map_of(product, matrix, lines, product.k, one, Task::depth);
+  };
+  arguments.a = map(product.a, AAlongK, product.m, product.one_a, Task::rows);
+  arguments.b = map(product.b, BAlongK, product.n, product.one_b, Task::columns);
+  const std::int64_t down = quotient_up(product.m, Task::rows), across = quotient_up(product.n, Task::columns);
+  const std::int64_t tiles = down * across * arguments.parts.value() * matrices_of_c(product);
+  require(tiles < std::int64_t(1) << 30, tiles, " tiles are more than one launch can count");
+  arguments.tiles_down = Divisor(down), arguments.tiles_across = Divisor(across);
+  arguments.tiles = static_cast<int>(tiles);
+  small_fft::launch_dependent<tile_kernel<Task>>(stream, std::min(arguments.tiles, multiprocessors(stream.device())),
+                                                 threads_of<Task>, sizeof(Shared<Task>), arguments);
+}
+
+template <class Half, int Columns>
+void multiply_columns(Stream& stream, const NativeProduct& product, const NativeArguments& arguments) {
+  if (product.a_along_k && product.b_along_k)
+    launch_native<Half, Columns, true, true>(stream, product, arguments);
+  else if (product.a_along_k)
+    launch_native<Half, Columns, true, false>(stream, product, arguments);
+  else
+    launch_native<Half, Columns, false, false>(stream, product, arguments);
+}
+
+// C = the sum of the parts, with bias and ReLU.
+template <class To>
+struct FinishParts {
+  const float* parts;
+  To* c;
+  std::int64_t count, m, n;
+  int number;
+  const float* bias;
+  bool bias_of_rows, relu;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    float sum = 0;
+    for (int part = 0; part < number; ++part) sum += parts[part * count + i];
+    if (bias != nullptr) sum += bias[bias_of_rows ? i / n % m : i % n];
+    c[i] = from_float<To>(relu && sum < 0 ? 0 : sum);
+  }
+};
+
+template <class Half>
+void multiply_as(Stream& stream, const NativeProduct& product, void* scratch) {
+  const NativeTiling tiling = tiling_of(product, multiprocessors(stream.device()));
+  const std::int64_t count = matrices_of_c(product) * product.m * product.n;
+  const bool whole = tiling.parts == 1;
+  const NativeArguments arguments{
+      .a = {},
+      .b = {},
+      .a_matrices = product.one_a ? 0 : 1,
+      .b_matrices = product.one_b ? 0 : 1,
+      .m = static_cast<int>(product.m),
+      .n = static_cast<int>(product.n),
+      .steps = static_cast<int>(steps_of(product)),
+      .steps_a_part = static_cast<int>(tiling.steps_a_part),
+      .steps_a_matrix = Divisor(product.sums_matrices ? steps_a_matrix(product) : steps_of(product)),
+      .parts = Divisor(tiling.parts),
+      .tiles_down = Divisor(1),
+      .tiles_across = Divisor(1),
+      .tiles = 0,
+      .taken = nullptr,
+      .c = whole ? product.c : scratch,
+      .type_of_c = whole ? product.type_of_c : DType::f32,
+      .part_apart = count,
+      .bias = whole ? product.bias : nullptr,
+      .bias_of_rows = product.bias_of_rows,
+      .relu = whole && product.relu};
+  if (tiling.columns == 256)
+    multiply_columns<Half, 256>(stream, product, arguments);
+  else
+    multiply_columns<Half, 128>(stream, product, arguments);
+  if (whole) return;
+  with_type(product.type_of_c, [&](auto type) {
+    using To = decltype(type);
+    for_each_index(
+        stream, count,
+        FinishParts<To>{static_cast<const float*>(scratch), static_cast<To*>(product.c), count, product.m, product.n,
+                        static_cast<int>(tiling.parts), product.bias, product.bias_of_rows, product.relu});
+  });
+}
+
+}  // namespace
+}  // namespace tensor_core
+
+bool can_multiply_native(const Device& device, const NativeProduct& product) {
+  const std::vector<TensorCores> cores = tensor_cores(device);
+  constexpr std::int64_t aligned = 8, largest = std::int64_t(1) << 30;  // numbers of 16 bytes; of a side
+  const std::int64_t width_of_a = product.a_along_k ? product.k : product.m,
+                     width_of_b = product.b_along_k ? product.k : product.n;
+  return std::find(cores.begin(), cores.end(), TensorCores::wgmma) != cores.end() && width_of_a % aligned == 0 &&
+         width_of_b % aligned == 0 && std::max({product.m, product.n, product.k}) < largest &&
+         (product.a_along_k || !product.b_along_k);
+}
+
+std::size_t scratch_bytes(const Device& device, const NativeProduct& product) {
+  const tensor_core::NativeTiling tiling = tensor_core::tiling_of(product, multiprocessors(device));
+  if (tiling.parts == 1) return 0;
+  return static_cast<std::size_t>(tiling.parts * tensor_core::matrices_of_c(product) * product.m * product.n) *
+         sizeof(float);
+}
+
+void multiply_native(Stream& stream, const NativeProduct& product, void* scratch) {
+  if (product.type == DType::bf16)
+    tensor_core::multiply_as<__nv_bfloat16>(stream, product, scratch);
+  else
+    tensor_core::multiply_as<__half>(stream, product, scratch);
+}
+
+}  // namespace twiddle
