@@ -1,59 +1,19 @@
 #include "fft/cuda/tensor_core/native_product.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "fft/cuda/tensor_core/native_task.h"
+#include "fft/cuda/tensor_core/native_tiling.h"
 #include "fft/pair_product.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/driver_function.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
-#include "framework/quotient_up.h"
 
 namespace twiddle {
 
 namespace tensor_core {
 namespace {
-
-constexpr int native_depth = 64, native_rows = 128;
-
-// Tiles of C, 128 x `columns`, and parts of k.
-struct NativeTiling {
-  int columns;
-  std::int64_t parts, steps_a_part;
-};
-
-std::int64_t steps_a_matrix(const NativeProduct& product) {
-  return quotient_up(product.k, native_depth);
-}
-std::int64_t steps_of(const NativeProduct& product) {
-  return steps_a_matrix(product) * (product.sums_matrices ? product.matrices : 1);
-}
-std::int64_t matrices_of_c(const NativeProduct& product) {
-  return product.sums_matrices ? 1 : product.matrices;
-}
-
-// Selects the tiling with the least time of the busiest multiprocessor, in steps of 128 x 128.
-NativeTiling tiling_of(const NativeProduct& product, int multiprocessors) {
-  // Tensor cores truncate sums: an error of 2e-4 at 32,768 terms.
-  constexpr std::int64_t longest = 32768 / native_depth;
-  constexpr double wide = 1.8, ends_of_a_tile = 4;  // a step of 256 columns; beginning and end of a tile, in steps
-  NativeTiling best{128, 1, steps_of(product)};
-  double least = std::numeric_limits<double>::max();
-  for (const int columns : {128, 256})
-    for (std::int64_t parts = quotient_up(steps_of(product), longest); parts <= 64; ++parts) {
-      const std::int64_t steps = quotient_up(steps_of(product), parts);
-      if (parts > 1 && steps < 4) break;
-      const std::int64_t tiles = quotient_up(product.m, native_rows) * quotient_up(product.n, columns) *
-                                 matrices_of_c(product) * quotient_up(steps_of(product), steps);
-      const double time = static_cast<double>(quotient_up(tiles, multiprocessors)) *
-                          (static_cast<double>(steps) + ends_of_a_tile * (parts > 1 ? 2 : 1)) *
-                          (columns == 256 ? wide : 1);
-      if (time < least) least = time, best = {columns, quotient_up(steps_of(product), steps), steps};
-    }
-  return best;
-}
 
 // A matrix with `width` adjacent numbers in rows, in boxes of 64 x `height`. Numbers outside are zero.
 CUtensorMap map_of(const NativeProduct& product, const void* matrix, std::int64_t width, std::int64_t rows, bool one,
@@ -82,11 +42,6 @@ void launch_native(Stream& stream, const NativeProduct& product, NativeArguments
   };
   arguments.a = map(product.a, AAlongK, product.m, product.one_a, Task::rows);
   arguments.b = map(product.b, BAlongK, product.n, product.one_b, Task::columns);
-  const std::int64_t down = quotient_up(product.m, Task::rows), across = quotient_up(product.n, Task::columns);
-  const std::int64_t tiles = down * across * arguments.parts.value() * matrices_of_c(product);
-  require(tiles < std::int64_t(1) << 30, tiles, " tiles are more than one launch can count");
-  arguments.tiles_down = Divisor(down), arguments.tiles_across = Divisor(across);
-  arguments.tiles = static_cast<int>(tiles);
   small_fft::launch_dependent<tile_kernel<Task>>(stream, std::min(arguments.tiles, multiprocessors(stream.device())),
                                                  threads_of<Task>, sizeof(Shared<Task>), arguments);
 }
@@ -123,27 +78,16 @@ void multiply_as(Stream& stream, const NativeProduct& product, void* scratch) {
   const NativeTiling tiling = tiling_of(product, multiprocessors(stream.device()));
   const std::int64_t count = matrices_of_c(product) * product.m * product.n;
   const bool whole = tiling.parts == 1;
-  const NativeArguments arguments{
-      .a = {},
-      .b = {},
-      .a_matrices = product.one_a ? 0 : 1,
-      .b_matrices = product.one_b ? 0 : 1,
-      .m = static_cast<int>(product.m),
-      .n = static_cast<int>(product.n),
-      .steps = static_cast<int>(steps_of(product)),
-      .steps_a_part = static_cast<int>(tiling.steps_a_part),
-      .steps_a_matrix = Divisor(product.sums_matrices ? steps_a_matrix(product) : steps_of(product)),
-      .parts = Divisor(tiling.parts),
-      .tiles_down = Divisor(1),
-      .tiles_across = Divisor(1),
-      .tiles = 0,
-      .taken = nullptr,
-      .c = whole ? product.c : scratch,
-      .type_of_c = whole ? product.type_of_c : DType::f32,
-      .part_apart = count,
-      .bias = whole ? product.bias : nullptr,
-      .bias_of_rows = product.bias_of_rows,
-      .relu = whole && product.relu};
+  const NativeArguments arguments{shape_of(product, tiling),
+                                  {},
+                                  {},
+                                  nullptr,
+                                  whole ? product.c : scratch,
+                                  whole ? product.type_of_c : DType::f32,
+                                  count,
+                                  whole ? product.bias : nullptr,
+                                  product.bias_of_rows,
+                                  whole && product.relu};
   if (tiling.columns == 256)
     multiply_columns<Half, 256>(stream, product, arguments);
   else

@@ -44,7 +44,7 @@ struct Panel {
     // k_major: 8 lines are 8 rows apart, and the other stride is not used. Else groups of lines are group_bytes apart,
     // and 8 k are 8 rows.
     constexpr std::uint64_t leading = k_major ? 1 : group_bytes / 16, stride = 8 * row_bytes / 16;
-    return (panel + unswizzled(plane, first_line, first_k) & 0x3ffff) >> 4 | leading << 16 | stride << 32 | swizzle;
+    return ((panel + unswizzled(plane, first_line, first_k)) & 0x3ffff) >> 4 | leading << 16 | stride << 32 | swizzle;
   }
 
  private:

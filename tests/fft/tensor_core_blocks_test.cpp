@@ -1,19 +1,22 @@
-// What the hardware reads in a panel, by the rules of the PTX manual, against Panel::place.
+// What the hardware reads in a panel, by the rules of the PTX manual, against Panel::place; and blocks followed on a
+// CPU. CPU.
 #include "fft/cuda/tensor_core/panel.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <vector>
 
 #include "fft/cuda/stored_pairs/stored_boxes.h"
+#include "fft/cuda/tensor_core/native_tiling.h"
 #include "fft/cuda/tensor_core/terms.h"
 
 namespace twiddle {
 namespace {
 
-using tensor_core::Layout, tensor_core::Panel;
+using tensor_core::Layout, tensor_core::Panel, tensor_core::matrices_of_c, tensor_core::steps_of;
 
 // Swizzles of 128 and 64 bytes: bits 4 to 6, or 4 and 5, of an address are changed by those three bits above.
 unsigned swizzled(unsigned address, int row_bytes) {
@@ -83,16 +86,16 @@ TYPED_TEST(TensorCorePanel, FragmentsReadPlaces) {
 }
 
 // A number of a spectrum: its row, column, plane.
-using Number = std::tuple<std::int64_t, std::int64_t, int>;
+using SpectrumNumber = std::tuple<std::int64_t, std::int64_t, int>;
 
 // What the copy engine writes of a step: by the address in the panel.
-std::map<int, Number> copied(const stored_pairs::StoredSpectrum& spectrum, bool along_k, int lines, int step,
-                             int line) {
+std::map<int, SpectrumNumber> boxes_copied(const stored_pairs::StoredSpectrum& spectrum, bool along_k, int lines,
+                                           int step, int line) {
   constexpr int depth = 32;
   const int planes = 2 * spectrum.halves_a_float;
   const stored_pairs::BoxMap map(spectrum, along_k, lines, depth);
   const stored_pairs::BoxPlace from = stored_pairs::place_of_box(along_k, spectrum.halves_a_float, step, line, depth);
-  std::map<int, Number> panel;
+  std::map<int, SpectrumNumber> panel;
   unsigned address = 0;
   for (std::uint64_t group = 0; group < map.box[2]; ++group)
     for (std::uint64_t row = 0; row < map.box[1]; ++row)
@@ -115,7 +118,7 @@ void expect_boxes_fill_panel() {
   using P = Panel<L, Lines, 32, 2 * Parts>;
   const stored_pairs::StoredSpectrum spectrum{Parts, 1, 192, 256};
   const int step = 2, line = 64;
-  const std::map<int, Number> panel = copied(spectrum, P::k_major, Lines, step, line);
+  const std::map<int, SpectrumNumber> panel = boxes_copied(spectrum, P::k_major, Lines, step, line);
   for (int plane = 0; plane < P::planes; ++plane)
     for (int i = 0; i < Lines; ++i)
       for (int k = 0; k < 32; ++k) {
@@ -123,11 +126,105 @@ void expect_boxes_fill_panel() {
         if (row >= spectrum.rows || column >= spectrum.columns) continue;
         const auto found = panel.find(P::place(plane, i, k));
         ASSERT_NE(found, panel.end());
-        ASSERT_EQ(found->second, Number(row, column, plane));
+        ASSERT_EQ(found->second, SpectrumNumber(row, column, plane));
       }
 }
 
+// Follows all blocks of a product of 16-bit matrices number by number: tiles, boxes, panels, and the places of sums.
+// Numbers are small and whole, so that sums are exact.
+template <class P>
+std::vector<float> panel_of(const std::vector<float>& matrices, std::int64_t width, std::int64_t rows, int line, int k,
+                            int matrix) {
+  std::vector<float> panel(P::bytes / 2, std::nanf(""));
+  using Boxes = tensor_core::NativeBoxes<P>;
+  for (int i = 0; i < Boxes::count; ++i) {
+    const auto box = Boxes::box(i, line, k);
+    for (int y = 0; y < Boxes::height; ++y)
+      for (int x = 0; x < Boxes::width; ++x) {
+        const bool inside = box.x + x < width && box.y + y < rows;
+        const unsigned address = swizzled(static_cast<unsigned>(box.to + (y * Boxes::width + x) * 2), P::row_bytes);
+        panel[address / 2] =
+            inside ? matrices[static_cast<std::size_t>((matrix * rows + box.y + y) * width + box.x + x)] : 0;
+      }
+  }
+  return panel;
+}
+
+template <bool AAlongK, bool BAlongK, int Columns>
+std::vector<float> follow(const NativeProduct& p, const std::vector<float>& a, const std::vector<float>& b,
+                          const tensor_core::NativeTiling& tiling) {
+  using A = tensor_core::NativePanel<AAlongK, tensor_core::native_rows>;
+  using B = tensor_core::NativePanel<BAlongK, Columns>;
+  const tensor_core::NativeShape shape = shape_of(p, tiling);
+  std::vector<float> c(static_cast<std::size_t>(matrices_of_c(p) * p.m * p.n));
+  const auto for_each_sum = [](const auto& visit) {
+    for (int group = 0; group < 2; ++group)
+      for (int thread = 0; thread < 128; ++thread)
+        for (int i = 0; i < Columns / 2; ++i) {
+          const tensor_core::SumPlace place = tensor_core::place_of_sum(thread, i);
+          visit(static_cast<std::size_t>((group * 128 + thread) * (Columns / 2) + i), 64 * group + place.row,
+                place.column);
+        }
+  };
+  for (int tile = 0; tile < shape.tiles; ++tile) {
+    const tensor_core::NativeWork<Columns> work(shape, tile);
+    std::vector<float> sums(std::size_t(128) * Columns);
+    for (int step = 0; step < work.steps; ++step) {
+      const tensor_core::NativeStep at(shape, work.matrix, work.first_step + step);
+      const std::vector<float> of_a = panel_of<A>(a, AAlongK ? p.k : p.m, AAlongK ? p.m : p.k, work.row, at.k,
+                                                  at.matrix * shape.a_matrices),
+                               of_b = panel_of<B>(b, BAlongK ? p.k : p.n, BAlongK ? p.n : p.k, work.column, at.k,
+                                                  at.matrix * shape.b_matrices);
+      for_each_sum([&](std::size_t sum, int row, int column) {
+        for (int k = 0; k < tensor_core::native_depth; ++k)
+          sums[sum] += of_a[static_cast<std::size_t>(A::place(0, row, k) / 2)] *
+                       of_b[static_cast<std::size_t>(B::place(0, column, k) / 2)];
+      });
+    }
+    for_each_sum([&](std::size_t sum, int row, int column) {
+      const std::int64_t y = work.row + row, x = work.column + column;
+      if (y < p.m && x < p.n) c[static_cast<std::size_t>((work.matrix * p.m + y) * p.n + x)] += sums[sum];
+    });
+  }
+  return c;
+}
+
+template <bool AAlongK, bool BAlongK, int Columns>
+void expect_product_followed(NativeProduct p, std::int64_t parts = 1) {
+  p.a_along_k = AAlongK, p.b_along_k = BAlongK;
+  const auto numbers = [](std::int64_t count, int seed) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>((i * 7 + i / 5 * seed) % 9 - 4));
+    return values;
+  };
+  const std::vector<float> a = numbers((p.one_a ? 1 : p.matrices) * p.m * p.k, 3),
+                           b = numbers((p.one_b ? 1 : p.matrices) * p.n * p.k, 5);
+  std::vector<float> expected(static_cast<std::size_t>(matrices_of_c(p) * p.m * p.n));
+  for (std::int64_t matrix = 0; matrix < p.matrices; ++matrix)
+    for (std::int64_t i = 0; i < p.m; ++i)
+      for (std::int64_t j = 0; j < p.n; ++j)
+        for (std::int64_t k = 0; k < p.k; ++k)
+          expected[static_cast<std::size_t>(((p.sums_matrices ? 0 : matrix) * p.m + i) * p.n + j)] +=
+              a[static_cast<std::size_t>((p.one_a ? 0 : matrix) * p.m * p.k + (AAlongK ? i * p.k + k : k * p.m + i))] *
+              b[static_cast<std::size_t>((p.one_b ? 0 : matrix) * p.n * p.k + (BAlongK ? j * p.k + k : k * p.n + j))];
+  const std::int64_t steps = quotient_up(steps_of(p), parts);
+  EXPECT_EQ((follow<AAlongK, BAlongK, Columns>(p, a, b, {Columns, quotient_up(steps_of(p), steps), steps})), expected);
+}
+
 }  // namespace
+
+TEST(NativeBlocks, SumProductsInEveryLayout) {
+  const NativeProduct p{.m = 136, .n = 264, .k = 72};
+  expect_product_followed<true, true, 128>(p);
+  expect_product_followed<true, false, 256>(p);
+  expect_product_followed<false, false, 256>(p);
+}
+
+TEST(NativeBlocks, SumMatricesAndParts) {
+  expect_product_followed<true, false, 128>({.m = 40, .n = 72, .k = 24, .matrices = 3, .one_a = true});
+  expect_product_followed<true, true, 128>({.m = 40, .n = 24, .k = 72, .matrices = 3, .sums_matrices = true});
+  expect_product_followed<true, true, 256>({.m = 40, .n = 24, .k = 200, .matrices = 2, .sums_matrices = true}, 3);
+}
 
 TEST(StoredBoxes, FillPanels) {
   expect_boxes_fill_panel<Layout::k_major_128, 128, 2>();
