@@ -62,6 +62,11 @@ TWIDDLE_HD inline float to_float(Bf16 x) {
 }
 
 TWIDDLE_HD inline float to_float(Half x) {
+#ifdef __CUDA_ARCH__
+  float value;  // by the instruction: 1 instead of about 10
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
+  return value;
+#else
   const std::uint32_t sign = std::uint32_t(x.bits & 0x8000u) << 16, exponent = (x.bits >> 10) & 31u;
   const std::uint32_t digits = x.bits & 0x3ffu;
   if (exponent == 0) {  // zero or subnormal: digits times 2^-24
@@ -70,6 +75,7 @@ TWIDDLE_HD inline float to_float(Half x) {
   }
   const std::uint32_t wide = exponent == 31 ? 255u : exponent + 112;
   return float_of_bits(sign | wide << 23 | digits << 13);
+#endif
 }
 
 // Rounds to nearest even. Overflow becomes infinity; NaN stays NaN.
@@ -90,6 +96,11 @@ TWIDDLE_HD inline Bf16 from_float<Bf16>(float x) {
 
 template <>
 TWIDDLE_HD inline Half from_float<Half>(float x) {
+#ifdef __CUDA_ARCH__
+  Half value;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(value.bits) : "f"(x));
+  return value;
+#else
   const auto bits = bits_of(x);
   const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return {static_cast<std::uint16_t>(sign | 0x7e00u)};   // NaN
@@ -100,6 +111,7 @@ TWIDDLE_HD inline Half from_float<Half>(float x) {
   }
   const std::uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23);
   return {static_cast<std::uint16_t>(sign | rounded >> 13)};
+#endif
 }
 
 }  // namespace twiddle

@@ -151,8 +151,8 @@ std::vector<float> panel_of(const std::vector<float>& matrices, std::int64_t wid
 }
 
 template <bool AAlongK, bool BAlongK, int Columns>
-std::vector<float> follow(const NativeProduct& p, const std::vector<float>& a, const std::vector<float>& b,
-                          const tensor_core::NativeTiling& tiling) {
+std::vector<float> follow_native(const NativeProduct& p, const std::vector<float>& a, const std::vector<float>& b,
+                                 const tensor_core::NativeTiling& tiling) {
   using A = tensor_core::NativePanel<AAlongK, tensor_core::native_rows>;
   using B = tensor_core::NativePanel<BAlongK, Columns>;
   const tensor_core::NativeShape shape = shape_of(p, tiling);
@@ -208,7 +208,8 @@ void expect_product_followed(NativeProduct p, std::int64_t parts = 1) {
               a[static_cast<std::size_t>((p.one_a ? 0 : matrix) * p.m * p.k + (AAlongK ? i * p.k + k : k * p.m + i))] *
               b[static_cast<std::size_t>((p.one_b ? 0 : matrix) * p.n * p.k + (BAlongK ? j * p.k + k : k * p.n + j))];
   const std::int64_t steps = quotient_up(steps_of(p), parts);
-  EXPECT_EQ((follow<AAlongK, BAlongK, Columns>(p, a, b, {Columns, quotient_up(steps_of(p), steps), steps})), expected);
+  EXPECT_EQ((follow_native<AAlongK, BAlongK, Columns>(p, a, b, {Columns, quotient_up(steps_of(p), steps), steps})),
+            expected);
 }
 
 }  // namespace
