@@ -17,8 +17,7 @@ ConvPlans SpectralEngine::plans(const ConvProblem& problem, ConvPass pass, std::
     if (found.size() >= most) return;
     if (auto made = make_plan(problem, pass, parts)) found.push_back(std::move(made));
   };
-  if (problem.stride_h > 1 || problem.stride_w > 1 || problem.dilation > 1 || problem.precision == Precision::bf16)
-    return found;
+  if (problem.stride_h > 1 || problem.stride_w > 1 || problem.dilation > 1) return found;
   for (const auto& transform : backend_->transforms) {
     for (const FrequencyGrid& grid : transform->grids(problem)) {
       if (found.size() >= most) return found;

@@ -19,13 +19,19 @@ enum class ConvPass : std::uint8_t { forward, backward_input, backward_weight };
 constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 std::string_view to_string(ConvPass pass);
 
+// The error limit of a pass: the largest relative L2 error against sums in double, on random operands that are stored
+// as `precision` says. fp32 2e-6; tf32 1e-3; bf16 2.5e-3, of which rounding the result takes 1.7e-3; fp16 7e-4. Only in
+// bf16 do the passes differ: backward_weight has 2e-3, because its result is f32.
+double promise(Precision precision, ConvPass pass = ConvPass::forward);
+
 // One convolution (cross-correlation) as a plain value:
 // x [batch, channels, height, width], w [filters, channels / groups, kernel_h, kernel_w], y [batch, filters, out_h,
-// out_w].
+// out_w]. With `precision` bf16 or fp16, x, w, y and the gradients of x and y are stored in that type; the gradient of
+// w is f32.
 struct ConvProblem {
   int batch = 1, channels = 1, height = 1, width = 1, filters = 1, kernel_h = 1, kernel_w = 1;
   int stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1, groups = 1;
-  Precision precision = Precision::fp32;  // the class that the result must keep
+  Precision precision = Precision::fp32;  // error limit and storage
   bool input_gradient = true;             // false: training has no use for it, as in a network's first layer
   bool weight_gradient = true;            // false: the weights are not trained
   bool bias = false, relu = false;        // what will follow it: plans are timed with that, and it changes no result
@@ -104,6 +110,9 @@ class ConvEngine {
   // Returns why the engine has no plan, if the problem alone does not show it; else empty.
   virtual std::string refusal(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }
   virtual bool pays(const ConvProblem& /*problem*/) const { return true; }  // false: the heuristic skips this engine
+  // Whether its plans for a problem of 16 bits read and write that type, and f32 in its place: a network's output is
+  // f32. Otherwise cast_around (layers/conv/cast_around.h) makes such plans from the engine's tf32 plans.
+  virtual bool takes_16_bits(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return false; }
   virtual std::string library() const { return {}; }  // "cuDNN 91900": the vendor library that does the work
   virtual void forget() {}                            // frees what its plans keep
   virtual void forget_gone() { forget(); }            // frees at least what belongs to freed tensors

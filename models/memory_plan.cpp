@@ -113,24 +113,13 @@ ConvPlan::Facts expected_plan(const Model& model, const TunedConvolution& convol
       ->facts();
 }
 
-bool sixteen_bits(const Model& model) {
-  return model.net->type() != DType::f32;
-}
-
-// Operands of a pass that are cast to f32 (layers/conv/cast_around.h).
-std::size_t cast_bytes(const Model& model, const ConvProblem& problem) {
-  if (!sixteen_bits(model)) return 0;
-  return image_bytes(problem.input_shape()) + image_bytes(problem.weight_shape()) + image_bytes(problem.output_shape());
-}
-
 // The most scratch that the passes of a layer take, one after the other.
 std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
   std::size_t most = 0;
   for (const TunedConvolution* convolution : item.layer->convolutions())
     for (const ConvPass pass : every_pass)
       if (convolution->in_training(pass))
-        most = std::max(most, expected_plan(model, *convolution, batch, pass).scratch_bytes +
-                                  cast_bytes(model, convolution->problem(batch)));
+        most = std::max(most, expected_plan(model, *convolution, batch, pass).scratch_bytes);
   return most;
 }
 
@@ -172,7 +161,7 @@ MemoryPlan plan_memory(const Model& model, const TrainingSize& size) {
   plan.program = size.program;
   for (const Parameter* parameter : model.net->parameters()) {
     const auto bytes = static_cast<std::size_t>(count_of(parameter->shape)) * sizeof(float);
-    plan.weights += sixteen_bits(model) ? bytes + bytes / 2 : bytes;  // and a copy of 16 bits
+    plan.weights += model.net->type() == DType::f32 ? bytes : bytes + bytes / 2;  // and a copy of 16 bits
     if (!parameter->trainable) continue;
     plan.gradients += bytes;
     plan.optimizer += static_cast<std::size_t>(static_cast<double>(bytes) * size.optimizer_tensors);
@@ -195,8 +184,7 @@ MemoryPlan plan_memory(const Model& model, const TrainingSize& size) {
   }
   // Spectra of the forward pass are kept for the backward pass.
   for (const TunedConvolution* convolution : model.net->convolutions())
-    if (!sixteen_bits(model))  // else each pass reads another cast
-      plan.spectra += expected_plan(model, *convolution, batch, ConvPass::forward).kept_bytes;
+    plan.spectra += expected_plan(model, *convolution, batch, ConvPass::forward).kept_bytes;
   const std::size_t budget = model.convolutions->policy().frequency_budget;
   plan.spectra = std::min(plan.spectra, budget + budget / phases_share);
   return plan;

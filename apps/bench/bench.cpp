@@ -69,10 +69,10 @@ struct BenchArguments {
 };
 
 // Returns the value whose to_string() is `name`.
-template <class Value>
-Value named(const char* what, const std::string& name, std::initializer_list<Value> values) {
+template <class Values>
+auto named(const char* what, const std::string& name, const Values& values) {
   std::vector<std::string> known;
-  for (const Value value : values) {
+  for (const auto value : values) {
     if (name == to_string(value)) return value;
     known.emplace_back(to_string(value));
   }
@@ -94,7 +94,7 @@ BenchRequest read_request(const Bench& bench, const BenchArguments& arguments, c
   BenchRequest request = arguments.request;
   BenchOptions& options = request.options;
   options.device = open_device(flags);
-  options.precision = named("precision", arguments.precision, {Precision::fp32, Precision::tf32, Precision::bf16});
+  options.precision = named("precision", arguments.precision, every_precision);
   const auto limit = parse_bytes(arguments.workspace);
   if (!limit)
     throw Error(ErrorKind::config,
@@ -102,9 +102,7 @@ BenchRequest read_request(const Bench& bench, const BenchArguments& arguments, c
   options.workspace_limit = *limit;
   if (bench.forward_alone) options.passes = {ConvPass::forward};
   if (!arguments.passes.empty()) options.passes.clear();
-  for (const std::string& pass : arguments.passes)
-    options.passes.push_back(
-        named("pass", pass, {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}));
+  for (const std::string& pass : arguments.passes) options.passes.push_back(named("pass", pass, every_pass));
   use_threads_of(flags);
   if (!arguments.shard.empty()) request.shard = read_shard(arguments.shard);
   request.print = flags.json != "-";
@@ -166,8 +164,8 @@ void add_common_options(VerbOptions& verb, BenchArguments& arguments) {
   BenchOptions& options = arguments.request.options;
   verb.add_option("--engines", options.engines, "ENGINE or ENGINE:PLAN; all but direct",
                   {.value = "A,B", .separated = true});
-  verb.add_option("--precision", arguments.precision, "fp32, tf32 or bf16: the error limit of results",
-                  {.value = "CLASS"});
+  verb.add_option("--precision", arguments.precision,
+                  "fp32, tf32, bf16 or fp16: error limit of results, and storage of arrays", {.value = "CLASS"});
   verb.add_option("--batch-size,--batch", options.batch, "Images in a batch; the papers' own",
                   {.value = "N", .check = whole_number_between(1, 1 << 22)});
   verb.add_option("--workspace-limit", arguments.workspace, "Largest workspace of a plan (4GiB)", {.value = "SIZE"});

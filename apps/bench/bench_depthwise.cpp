@@ -28,7 +28,7 @@ struct DepthwiseSum {
 };
 
 bool keeps_class(const BenchRow& row) {
-  return row.measured() && row.error <= promise(row.problem.precision);
+  return row.measured() && row.error <= promise(row.problem.precision, row.pass);
 }
 
 std::vector<DepthwiseSum> sums_of(const std::vector<BenchRow>& rows) {

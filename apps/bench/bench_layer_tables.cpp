@@ -85,8 +85,9 @@ void print(const std::vector<BenchRow>& rows, const ConvEngine* vendor, const Pa
 std::string way_of(const BenchRow& row) {
   constexpr std::size_t widest = 40;
   if (!row.measured()) return "failed: " + row.failure.substr(0, row.failure.find('\n'));
-  const std::string missed =
-      row.error <= promise(row.problem.precision) ? "" : fmt::format(" (misses {})", to_string(row.problem.precision));
+  const Precision precision = row.problem.precision;
+  const bool holds = row.error <= promise(precision, row.pass);
+  const std::string missed = holds ? "" : fmt::format(" (misses {})", to_string(precision));
   const std::string shown = row.plan.size() <= widest ? row.plan : row.plan.substr(0, widest);
   return shown + missed;
 }

@@ -61,6 +61,7 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
 std::vector<std::string> usual_engines(const BenchOptions& options) {
   BenchOptions all = options;
   all.engines.clear();
+  all.precision = Precision::fp32;  // does not change the names
   const LayerBench bench(all);
   std::vector<std::string> names;
   for (const ConvEngine* engine : bench.engines()) {

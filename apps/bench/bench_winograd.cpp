@@ -49,7 +49,7 @@ Sum sum_of(const std::vector<LayerRows>& layers, const std::vector<ConvPass>& pa
       const BenchRow* const row = each.find(pass, engine);
       if (row == nullptr || !row->measured()) continue;
       ++sum.measured;
-      if (!(row->error <= promise(row->problem.precision))) ++sum.missed;
+      if (!(row->error <= promise(row->problem.precision, row->pass))) ++sum.missed;
       sum.milliseconds += each.layer.depth * (together && row->in_step_ms > 0 ? row->in_step_ms : row->milliseconds);
       sum.flops += each.layer.depth * row->problem.flops();
     }

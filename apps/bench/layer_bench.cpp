@@ -5,6 +5,7 @@
 
 #include "framework/error.h"
 #include "framework/text.h"
+#include "layers/conv/cast_around.h"
 #include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
@@ -88,6 +89,8 @@ void LayerBench::renew() {
   all_.clear();
   ctx_.stream->release_unused();
   all_ = make_conv_engines(options_.device, {.workspace_limit = options_.workspace_limit});
+  if (storage_of(options_.precision) != DType::f32)
+    for (auto& engine : all_) engine = cast_around(std::move(engine));
   for (const std::string& name : options_.engines) {
     const std::size_t colon = name.find(':');
     if (colon == std::string::npos) continue;

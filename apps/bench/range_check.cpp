@@ -6,6 +6,7 @@
 
 #include "framework/context.h"
 #include "framework/random.h"
+#include "framework/tensor_ops.h"
 #include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/conv_check.h"
 
@@ -21,6 +22,7 @@ double one(double, double, bool) {
 double one_of_k(double) {
   return 1;
 }
+constexpr double ten_deviations = 5.773502692;  // of uniform numbers in [-1, 1)
 // Spreads values evenly over six decades; `place` is from 0 to 1.
 double six_decades(double place) {
   return std::pow(10., 6 * place - 3);
@@ -50,16 +52,16 @@ double chance(std::int64_t place, std::uint64_t seed) {
   return RandomSequence{seed}.uniform(place);
 }
 
-// Returns uniform numbers in [-1, 1), or [0, 1), scaled by scale(index, position of its k).
+// Returns uniform numbers in [-1, 1) plus `mean`, scaled by scale(index, position of its k).
 template <class Scale>
-std::vector<float> numbers(const Shape& shape, const PlaceOf& k, bool positive, std::uint64_t seed, Scale scale) {
+std::vector<float> numbers(const Shape& shape, const PlaceOf& k, double mean, std::uint64_t seed, Scale scale) {
   std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
   const auto count = static_cast<std::int64_t>(values.size());
 #pragma omp parallel for
   for (std::int64_t i = 0; i < count; ++i) {
     const double uniform = RandomSequence{seed}.uniform(i);
     const double place = k(i) == k.count / 2 ? 1 : chance(k(i), 4);
-    values[static_cast<std::size_t>(i)] = static_cast<float>(scale(i, place) * (positive ? uniform : 2 * uniform - 1));
+    values[static_cast<std::size_t>(i)] = static_cast<float>(scale(i, place) * (mean + 2 * uniform - 1));
   }
   return values;
 }
@@ -104,13 +106,16 @@ const std::vector<Range>& hard_ranges() {
   static const std::vector<Range> ranges{
       {one, one_of_k, "uniform"},
       {[](double, double, bool) { return 1e-6; }, [](double) { return 1e4; }, "1e-6, and 1e4 in the second"},
-      {[](double, double, bool marked) { return marked ? 1e6 : 1; }, one_of_k, "one number 1e6"},
-      {[](double row, double, bool) { return six_decades(row); }, one_of_k, "rows over six decades"},
+      {[](double, double, bool marked) { return marked ? 1e6 : 1; }, one_of_k, "one number 1e6", 0, 0, true},
+      {[](double row, double, bool) { return six_decades(row); }, one_of_k, "rows over six decades", 0, 0, true},
       {[](double, double k, bool) { return six_decades(k); }, [](double k) { return 1 / six_decades(k); },
-       "k over six decades, inverse in the second"},
+       "k over six decades, inverse in the second", 0, 0, true},
       {[](double, double k, bool) { return k == 1 ? 1e6 : 1; }, [](double k) { return k == 1 ? 0. : 1.; },
-       "one k 1e6, 0 in the second"},
-      {one, one_of_k, "all positive", true},
+       "one k 1e6, 0 in the second", 0, 0, true},
+      {one, one_of_k, "all positive", 1, 1},
+      {[](double, double, bool) { return 1e-4; }, one_of_k, "1e-4"},
+      {[](double, double, bool) { return 1e-30; }, one_of_k, "1e-30", 0, 0, true},
+      {one, one_of_k, "mean of ten deviations", ten_deviations},
   };
   return ranges;
 }
@@ -118,18 +123,23 @@ const std::vector<Range>& hard_ranges() {
 RangeCheck::RangeCheck(Stream& stream, const ConvProblem& problem, ConvPass pass, const Range& range) : pass_(pass) {
   const Factors factors = factors_of(problem, pass);
   const std::int64_t marked = count_of(factors.first) / 3;
-  const std::vector<float> first =
-      numbers(factors.first, factors.k_of_first, range.positive, 1,
-              [&](std::int64_t i, double k) { return range.first(chance(factors.row(i), 3), k, i == marked); });
-  const std::vector<float> second = numbers(factors.second, factors.k_of_second, range.positive, 2,
-                                            [&](std::int64_t, double k) { return range.second(k); });
-  const Tensor of_first = Tensor::from(stream, factors.first, first);
-  const Tensor of_second = Tensor::from(stream, factors.second, second);
+  const auto stored = [&](const Shape& shape, const std::vector<float>& values) {
+    return cast(stream, Tensor::from(stream, shape, values), storage_of(problem.precision));
+  };
+  const Tensor of_first = stored(
+      factors.first, numbers(factors.first, factors.k_of_first, range.first_mean, 1, [&](std::int64_t i, double k) {
+        return range.first(chance(factors.row(i), 3), k, i == marked);
+      }));
+  const Tensor of_second = stored(factors.second, numbers(factors.second, factors.k_of_second, range.second_mean, 2,
+                                                          [&](std::int64_t, double k) { return range.second(k); }));
+  const std::vector<float> first = cast(stream, of_first, DType::f32).to_vector(stream);
+  const std::vector<float> second = cast(stream, of_second, DType::f32).to_vector(stream);
   const bool forward = pass == ConvPass::forward, by_weight = pass == ConvPass::backward_weight;
   operands_ = {forward     ? of_first
                : by_weight ? of_second
                            : Tensor(),
                by_weight ? Tensor() : of_second, forward ? Tensor() : of_first};
+  type_ = by_weight ? DType::f32 : of_first.type();
   result_ = forward ? problem.output_shape() : by_weight ? problem.weight_shape() : problem.input_shape();
   const std::int64_t rows = by_weight ? problem.filters : problem.batch;
   row_length_ = count_of(result_) / rows;
@@ -148,9 +158,10 @@ RangeCheck::RangeCheck(Stream& stream, const ConvProblem& problem, ConvPass pass
 RangeCheck::Errors RangeCheck::errors(Context& ctx, const ConvPlan& plan) const {
   ConvOperands operands = operands_;
   Tensor& result = result_of(operands, pass_);
-  result = Tensor::filled(*ctx.stream, result_, std::numeric_limits<float>::quiet_NaN());
+  result = Tensor(*ctx.stream, result_, type_);
+  fill_with_nan(*ctx.stream, result);
   plan.run(ctx, operands);
-  const std::vector<float> found = result_of(operands, pass_).to_vector(*ctx.stream);
+  const std::vector<float> found = cast(*ctx.stream, result, DType::f32).to_vector(*ctx.stream);
   double wrong = 0, norm = 0, worst = 0;
   for (std::size_t i = 0; i < places_.size();) {
     const std::int64_t row = places_[i] / row_length_;

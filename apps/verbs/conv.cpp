@@ -122,8 +122,8 @@ Action add_conv(VerbOptions& verb, const Flags& flags) {
   verb.add_option("--pad", arguments->pad, "", {.value = "H[,W]"});
   verb.add_option("--dilation", job.dilation, "", {.value = "N", .check = whole_number_between(1, largest_size)});
   verb.add_option("--groups", job.groups, "", {.value = "N", .check = whole_number_between(1, largest_size)});
-  verb.add_option("--precision", arguments->precision, "fp32, tf32, bf16 or fp16: the error that the result may have",
-                  {.value = "CLASS"});
+  verb.add_option("--precision", arguments->precision,
+                  "fp32, tf32, bf16 or fp16: error limit of results, and storage of arrays", {.value = "CLASS"});
   verb.add_option("--repeat", job.repeat, "Timed runs of each pass; the median is printed",
                   {.value = "N", .check = whole_number_between(1, 1'000'000)});
   return [&flags, arguments] { return run(*arguments, flags); };

@@ -118,8 +118,10 @@ ConvReport run_conv(const ConvJob& job) {
   tuner.check_name(job.engine);
   ctx.training = inputs.has("grad_output");  // the passes are chosen together
 
-  const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");
-  const Tensor bias = inputs.tensor(stream, "bias"), grad_y = inputs.tensor(stream, "grad_output");
+  const DType type = storage_of(job.precision);
+  const auto stored = [&](const char* name) { return cast(stream, inputs.tensor(stream, name), type); };
+  const Tensor x = stored("input"), w = stored("weight"), grad_y = stored("grad_output");
+  const Tensor bias = inputs.tensor(stream, "bias");
   std::map<std::string, Tensor> results;
   // Runs a pass and stores its result under a name.
   const auto run_pass = [&](ConvPass pass, ConvOperands operands, const Tensor& written, const std::string& name) {
@@ -127,13 +129,13 @@ ConvReport run_conv(const ConvJob& job) {
     const ConvPlan& plan = *choice.plan;
     Timing timing = time_runs(stream, job.repeat, [&] { plan.run(ctx, operands); });
     report.passes.push_back({pass, full_name(plan), std::move(timing), plan.facts().scratch_bytes, choice.candidates});
-    results[name] = written;
+    results[name] = cast(stream, written, DType::f32);
   };
 
-  const Tensor y(stream, problem.output_shape());
+  const Tensor y(stream, problem.output_shape(), type);
   run_pass(ConvPass::forward, {x, w, y, bias}, y, "output");
   if (grad_y.defined()) {
-    const Tensor grad_x(stream, problem.input_shape()), grad_w(stream, problem.weight_shape());
+    const Tensor grad_x(stream, problem.input_shape(), type), grad_w(stream, problem.weight_shape());
     run_pass(ConvPass::backward_input, {grad_x, w, grad_y, {}}, grad_x, "grad_input");
     run_pass(ConvPass::backward_weight, {x, grad_w, grad_y, {}}, grad_w, "grad_weight");
     const std::int64_t plane = std::int64_t(problem.out_height()) * problem.out_width();

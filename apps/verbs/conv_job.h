@@ -12,7 +12,8 @@
 namespace twiddle {
 
 // One convolution over arrays from a file: `input` [batch, channels, height, width], `weight` [filters, channels /
-// groups, kernel_h, kernel_w], and optionally `bias` [filters] and `grad_output`.
+// groups, kernel_h, kernel_w], and optionally `bias` [filters] and `grad_output`. With precision bf16 or fp16 all but
+// the bias are rounded to that type first.
 struct ConvJob {
   std::string in, out;
   std::string engine = "rule";
@@ -38,8 +39,8 @@ struct ConvReport {
   std::vector<std::string> written;  // names of the arrays in the file
 };
 
-// Writes `output` and, with grad_output, `grad_input`, `grad_weight` and `grad_bias`. Throws an Error if the arrays do
-// not fit.
+// Writes `output` and, with grad_output, `grad_input`, `grad_weight` and `grad_bias`, all in f32. Throws an Error if
+// the arrays do not fit.
 ConvReport run_conv(const ConvJob& job);
 
 }  // namespace twiddle

@@ -10,10 +10,24 @@ namespace twiddle {
 
 namespace {
 
+std::size_t cast_bytes(const ConvProblem& problem, ConvPass pass, bool masks) {
+  const auto bytes = [](const Shape& shape) { return static_cast<std::size_t>(count_of(shape)) * sizeof(float); };
+  const std::size_t y = bytes(problem.output_shape()), x = bytes(problem.input_shape());
+  return x + (masks ? 2 * y : y) + (pass == ConvPass::backward_weight ? 0 : bytes(problem.weight_shape()));
+}
+
+ConvPlan::Facts with_casts(ConvPlan::Facts facts, const ConvProblem& problem, ConvPass pass) {
+  const bool masks = facts.fuses_epilogue_backward && problem.relu && pass != ConvPass::forward;
+  facts.scratch_bytes += cast_bytes(problem, pass, masks);
+  facts.kept_bytes = 0;
+  facts.shares.clear();
+  return facts;
+}
+
 class CastAround final : public ConvPlan {
  public:
-  CastAround(std::shared_ptr<const ConvPlan> plan, ConvPass pass)
-      : ConvPlan(plan->facts()), plan_(std::move(plan)), pass_(pass) {}
+  CastAround(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem, ConvPass pass)
+      : ConvPlan(with_casts(plan->facts(), problem, pass)), plan_(std::move(plan)), pass_(pass) {}
 
   void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
@@ -33,10 +47,55 @@ class CastAround final : public ConvPlan {
   ConvPass pass_;
 };
 
+class CastAroundEngine final : public ConvEngine {
+ public:
+  explicit CastAroundEngine(std::unique_ptr<ConvEngine> engine) : engine_(std::move(engine)) {}
+  std::string_view name() const override { return engine_->name(); }
+  std::string library() const override { return engine_->library(); }
+  void forget() override { engine_->forget(); }
+  void forget_gone() override { engine_->forget_gone(); }
+
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
+    if (is_native(problem, pass)) return engine_->plans(problem, pass, most);
+    ConvPlans found = engine_->plans(in_f32(problem), pass, most);
+    for (auto& each : found) each = cast_around(std::move(each), problem, pass);
+    return found;
+  }
+  std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, ConvPass pass,
+                                       std::string_view name) const override {
+    if (is_native(problem, pass)) return engine_->plan(problem, pass, name);
+    auto found = engine_->plan(in_f32(problem), pass, name);
+    return found == nullptr ? nullptr : cast_around(std::move(found), problem, pass);
+  }
+  std::string refusal(const ConvProblem& problem, ConvPass pass) const override {
+    return engine_->refusal(is_native(problem, pass) ? problem : in_f32(problem), pass);
+  }
+  bool pays(const ConvProblem& problem) const override {
+    return engine_->pays(is_native(problem, ConvPass::forward) ? problem : in_f32(problem));
+  }
+  bool takes_16_bits(const ConvProblem&, ConvPass) const override { return true; }
+
+ private:
+  bool is_native(const ConvProblem& problem, ConvPass pass) const {
+    return storage_of(problem.precision) == DType::f32 || engine_->takes_16_bits(problem, pass);
+  }
+  static ConvProblem in_f32(ConvProblem problem) {
+    problem.precision = Precision::tf32;
+    return problem;
+  }
+
+  std::unique_ptr<ConvEngine> engine_;
+};
+
 }  // namespace
 
-std::shared_ptr<const ConvPlan> cast_around(std::shared_ptr<const ConvPlan> plan, ConvPass pass) {
-  return std::make_shared<CastAround>(std::move(plan), pass);
+std::shared_ptr<const ConvPlan> cast_around(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem,
+                                            ConvPass pass) {
+  return std::make_shared<CastAround>(std::move(plan), problem, pass);
+}
+
+std::unique_ptr<ConvEngine> cast_around(std::unique_ptr<ConvEngine> engine) {
+  return std::make_unique<CastAroundEngine>(std::move(engine));
 }
 
 }  // namespace twiddle

@@ -5,7 +5,14 @@
 
 namespace twiddle {
 
-// Returns a plan whose operands may have 16 bits: it casts them to f32, runs `plan`, and rounds the result once.
-std::shared_ptr<const ConvPlan> cast_around(std::shared_ptr<const ConvPlan> plan, ConvPass pass);
+// Returns a plan for `problem` of 16 bits: it casts its operands to f32, runs `plan`, and rounds the result once. Its
+// scratch memory includes the casts. It shares and keeps no spectra, because each run has new casts.
+std::shared_ptr<const ConvPlan> cast_around(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem,
+                                            ConvPass pass);
+
+// Returns `engine` with plans for problems of 16 bits: its own where it takes_16_bits, else a cast around each plan of
+// the tf32 problem. A tf32 plan loses nothing by reading 16 bits: tf32 holds 11 significant bits, bf16 8 and fp16 11.
+// If it exceeds fp16's limit because it transforms, the engine's fp32 plans are also in that list.
+std::unique_ptr<ConvEngine> cast_around(std::unique_ptr<ConvEngine> engine);
 
 }  // namespace twiddle

@@ -38,8 +38,6 @@ class TunedConvolution {
   const ConvPlan& plan(Context& ctx, const ConvProblem& here, ConvPass of_layer);
 
  private:
-  bool sixteen_bits() const;
-
   using Plan = std::shared_ptr<const ConvPlan>;
   std::string layer_, kind_;
   Direction direction_;

@@ -137,7 +137,7 @@ put("dataset_fuzz", "cifar100", b"\1" + bytes(3074))
 put("dataset_fuzz", "pointer", b"\2version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
 put("dataset_fuzz", "names", "\2a.png Hund\r\nb.png Kätzchen\r\n".encode())
 
-put("choice_cache_fuzz", "two", b"""# twiddle convolution choices 2: plan, milliseconds, key
+put("choice_cache_fuzz", "two", b"""# twiddle convolution choices 3: plan, milliseconds, key
 fft:8x8\t1.5\tbatch 8\tforward\tfp32\ta key
 onednn:winograd\t0.25\tbatch 16\tbackward_weight\tfp32\tanother
 """)

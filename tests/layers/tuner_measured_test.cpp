@@ -271,6 +271,26 @@ TEST_F(ConvTunerTest, MeasuresAgainIfAConditionChanged) {
   EXPECT_EQ(reason({}), "cached") << "nothing replaced it";
 }
 
+TEST_F(ConvTunerTest, MeasuresWith16BitOperands) {
+  const ConvPolicy policy{.engine = "measured", .precision = Precision::bf16, .cache_file = cache_path()};
+  ConvProblem problem = small_problem;
+  problem.precision = Precision::bf16;
+  const std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"slow", one(3)}, {"fast", one(1)}};
+  auto first = tuner(engines, policy), second = tuner(engines, policy),
+       third = tuner(engines, {.engine = "measured", .precision = Precision::bf16});
+  const ConvTuner::Choice& choice = first.choose(ctx_, problem, ConvPass::forward);
+  EXPECT_EQ(choice.plan->facts().engine, "fast");
+  EXPECT_GT(choice.plan->facts().scratch_bytes, 0u) << "of casts";
+  ASSERT_EQ(choice.candidates.size(), 2u);
+  EXPECT_NEAR(choice.candidates[0].error, 1.7e-3, 2e-4) << "of rounding the result";
+  EXPECT_TRUE(second.recall({}, problem, ConvPass::forward));
+  EXPECT_EQ(second.choose(ctx_, problem, ConvPass::forward).reason, "cached");
+  third.adopt(problem, ConvPass::forward, "", "slow");
+  EXPECT_EQ(third.choose(ctx_, problem, ConvPass::forward).plan->facts().engine, "slow");
+  EXPECT_EQ(third.choose(ctx_, problem, ConvPass::backward_input, "rule").plan->facts().engine, "slow");
+  EXPECT_EQ(third.choose(ctx_, problem, ConvPass::backward_weight, "fast").reason, "named");
+}
+
 // With more memory another plan may win.
 TEST_F(ConvTunerTest, DoesNotCacheWithoutMemory) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};

@@ -7,6 +7,7 @@
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/random.h"
+#include "framework/tensor_ops.h"
 #include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "layers/conv/tuner/trial.h"
@@ -85,8 +86,10 @@ double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const
   if (ctx.stream->device().kind != Device::Kind::cpu)
     return ConvCheck(*ctx.stream, problem, pass, operands, samples).error(*ctx.stream, result);
   if (holds_nan(*ctx.stream, result)) return std::numeric_limits<double>::quiet_NaN();
-  const float* const values = result.read();
-  const float *const x = operands.x.read(), *const w = operands.w.read(), *const y = operands.y.read();
+  const auto in_f32 = [&](const Tensor& tensor) { return cast(*ctx.stream, tensor, DType::f32); };
+  const Tensor of_x = in_f32(operands.x), of_w = in_f32(operands.w), of_y = in_f32(operands.y);
+  const float *const x = of_x.read(), *const w = of_w.read(), *const y = of_y.read();
+  const float* const values = pass == ConvPass::forward ? y : pass == ConvPass::backward_input ? x : w;
   const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
   const std::int64_t count = result.size(), taken = std::min<std::int64_t>(samples, count);
 

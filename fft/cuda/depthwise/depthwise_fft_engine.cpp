@@ -34,7 +34,7 @@ class DepthwiseFftEngine final : public ConvEngine {
   ConvPlans plans(const ConvProblem& p, ConvPass pass, std::size_t most) const override {
     ConvPlans found;
     const bool dense = p.stride_h == 1 && p.stride_w == 1 && p.dilation == 1;
-    if (!is_depthwise(p) || !dense || p.precision == Precision::bf16) return found;
+    if (!is_depthwise(p) || !dense) return found;
     std::size_t sizes = 0;
     for (const DepthwiseKernels& kernels : all_) {
       if (kernels.size < std::max(least_height(p), least_width(p)) || sizes++ == sizes_to_try) continue;

@@ -210,7 +210,7 @@ struct Traits {
     notes.insert(found.begin(), found.begin() + count);
   }
   bool keeps(Precision precision) const {
-    if (notes.count(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return precision == Precision::bf16;
+    if (notes.count(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
     return precision != Precision::fp32 || !notes.count(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   }
   CudnnPlanName name;

@@ -67,8 +67,7 @@ std::unique_ptr<Plan> make_plan(const dnnl::engine& engine, dnnl::algorithm algo
                                 bool accept_reference) try {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  attributes.set_fpmath_mode(problem.precision == Precision::bf16 ? dnnl::fpmath_mode::bf16
-                                                                  : dnnl::fpmath_mode::strict);
+  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
   const Tensors tensors{describe(input_shape(piece), tag_of(layout)), describe(weight_shape(piece.problem), Tag::any),
                         describe(output_shape(piece), tag_of(layout)),
                         biased ? describe({problem.filters}, Tag::x) : Description()};

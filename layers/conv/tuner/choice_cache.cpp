@@ -27,7 +27,7 @@ namespace {
 
 // Every version of the file begins with the first; the rest is this version's.
 constexpr char beginning[] = "# twiddle convolution choices ";
-constexpr char this_version[] = "# twiddle convolution choices 2: plan, milliseconds, key";
+constexpr char this_version[] = "# twiddle convolution choices 3: plan, milliseconds, key";
 constexpr std::size_t most_lines = 100000, longest_line = 2000;
 constexpr std::chrono::milliseconds longest_wait(3000);  // a store takes a few milliseconds
 

@@ -20,16 +20,31 @@ TWIDDLE_HD bool odd_bits(std::uint64_t number) {
   return odd;
 }
 
-struct FillUniform {
+struct Uniform {
   RandomSequence random;
   std::int64_t elements, count;  // of a PlaceOf: those at a place that is small are
-  float* x;
+  float small_size;
   // Finds errors as well as normal numbers do, at a tenth of the cost.
-  TWIDDLE_HD void operator()(std::int64_t i) const {
+  TWIDDLE_HD float operator()(std::int64_t i) const {
     const bool small = odd_bits(static_cast<std::uint64_t>(i / elements % count));
-    x[i] = (random.uniform(i) - 0.5f) * 3.4641016f * (small ? 1.0f / 8192 : 1.0f);
+    return (random.uniform(i) - 0.5f) * 3.4641016f * (small ? small_size : 1.0f);
   }
 };
+
+// Results of two small factors, 4,096 times smaller than 1 in fp16, are not subnormal.
+float small_size(Precision precision) {
+  return precision == Precision::fp16 ? 1.0f / 64 : 1.0f / 8192;
+}
+
+struct NotANumber {
+  TWIDDLE_HD float operator()(std::int64_t) const { return NAN; }
+};
+
+// x[i] = functor(i), rounded to x's type.
+template <class Functor>
+void fill_with(Stream& stream, Tensor& x, const Functor& functor) {
+  with_type(x.type(), [&](auto t) { map_indexed(stream, x.size(), functor, 1, x.write<decltype(t)>()); });
+}
 
 // The sampled elements: one from each of `taken` equal ranges of `count`, at varying offsets, so that no stride of the
 // result is missed.
@@ -108,20 +123,21 @@ struct BackwardWeightSums : Sums {
   TWIDDLE_HD void store(std::int64_t sample_number, double sum) const { expected[sample_number] = sum; }
 };
 
-struct CopyAndReplace {  // at one place
+struct ReplaceAt {
   PlaceOf place;
   std::int64_t index;
   float replacement;
-  const float* from;
-  float* to;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    to[i] = i / place.elements % place.count == index ? replacement : from[i];
+  TWIDDLE_HD float operator()(std::int64_t i, float x) const {
+    return i / place.elements % place.count == index ? replacement : x;
   }
 };
 
 Tensor replaced(Stream& stream, const Tensor& tensor, const PlaceOf& place, std::int64_t index, float replacement) {
-  Tensor copy(stream, tensor.shape());
-  for_each_index(stream, copy.size(), CopyAndReplace{place, index, replacement, tensor.read(), copy.write()});
+  Tensor copy(stream, tensor.shape(), tensor.type());
+  with_type(tensor.type(), [&](auto t) {
+    using T = decltype(t);
+    map_indexed(stream, copy.size(), ReplaceAt{place, index, replacement}, 1, copy.write<T>(), tensor.read<T>());
+  });
   return copy;
 }
 
@@ -159,23 +175,26 @@ bool is_small(std::int64_t place) {
 }
 
 ConvOperands random_operands(Stream& stream, const ConvProblem& problem, ConvPass pass) {
-  const auto nothing = [&](const Shape& shape) {
-    return Tensor::filled(stream, shape, std::numeric_limits<float>::quiet_NaN());
+  const DType type = storage_of(problem.precision);
+  const auto nothing = [&](const Shape& shape, DType of_result) {
+    Tensor made(stream, shape, of_result);
+    fill_with_nan(stream, made);
+    return made;
   };
   const auto noise = [&](const Shape& shape, std::uint64_t seed, const PlaceOf& place) {
-    Tensor made(stream, shape);
-    for_each_index(stream, made.size(), FillUniform{{seed}, place.elements, place.count, made.write()});
+    Tensor made(stream, shape, type);
+    fill_with(stream, made, Uniform{{seed}, place.elements, place.count, small_size(problem.precision)});
     return made;
   };
   const PassPlaces places = places_of(problem, pass);
   const Shape x = problem.input_shape(), w = problem.weight_shape(), y = problem.output_shape();
   switch (pass) {
     case ConvPass::forward:
-      return {noise(x, 1, places.row), noise(w, 2, places.column), nothing(y)};
+      return {noise(x, 1, places.row), noise(w, 2, places.column), nothing(y, type)};
     case ConvPass::backward_input:
-      return {nothing(x), noise(w, 2, places.column), noise(y, 3, places.row)};
+      return {nothing(x, type), noise(w, 2, places.column), noise(y, 3, places.row)};
     default:
-      return {noise(x, 1, places.column), nothing(w), noise(y, 3, places.row)};
+      return {noise(x, 1, places.column), nothing(w, DType::f32), noise(y, 3, places.row)};
   }
 }
 
@@ -215,13 +234,18 @@ ConvCheck::ConvCheck(Stream& stream, const ConvProblem& p, ConvPass pass, const 
   expected_.resize(static_cast<std::size_t>(sample.taken));
   const std::size_t bytes = expected_.size() * sizeof(double);
   const std::shared_ptr<void> sums = stream.allocate(bytes);
+  const auto read_in_f32 = [&](const Tensor& tensor, bool is_result) {
+    return is_result ? Tensor() : cast(stream, tensor, DType::f32);
+  };
+  const Tensor x = read_in_f32(operands.x, input_gradient), y = read_in_f32(operands.y, forward);
+  const Tensor w = read_in_f32(operands.w, pass == ConvPass::backward_weight);
   const Sums common{sample,
                     p,
                     p.out_height(),
                     p.out_width(),
-                    operands.x.read(),
-                    operands.w.read(),
-                    operands.y.read(),
+                    read_if_defined(x),
+                    read_if_defined(w),
+                    read_if_defined(y),
                     forward ? read_if_defined(operands.bias) : nullptr,
                     static_cast<double*>(sums.get())};
   const std::int64_t taps = std::int64_t(p.kernel_h) * p.kernel_w;
@@ -237,7 +261,11 @@ ConvCheck::ConvCheck(Stream& stream, const ConvProblem& p, ConvPass pass, const 
 
 // Squares add up to NaN where one of them is NaN, and to infinity at worst elsewhere.
 bool holds_nan(Stream& stream, const Tensor& result) {
-  return std::isnan(l2_norm(stream, {result}).to_vector(stream).front());
+  return std::isnan(l2_norm(stream, {cast(stream, result, DType::f32)}).to_vector(stream).front());
+}
+
+void fill_with_nan(Stream& stream, Tensor& tensor) {
+  fill_with(stream, tensor, NotANumber{});
 }
 
 Tensor with_nan_at(Stream& stream, const Tensor& factor, const PlaceOf& place, std::int64_t index) {
@@ -249,10 +277,11 @@ bool holds_nan_elsewhere(Stream& stream, const Tensor& result, const PlaceOf& pl
 }
 
 double ConvCheck::error(Stream& stream, const Tensor& result) const {
-  if (holds_nan(stream, result)) return std::numeric_limits<double>::quiet_NaN();
+  const Tensor found = cast(stream, result, DType::f32);
+  if (holds_nan(stream, found)) return std::numeric_limits<double>::quiet_NaN();
   const auto taken = static_cast<std::int64_t>(expected_.size());
   Tensor gathered(stream, {taken});
-  for_each_index(stream, taken, Gather{sample_of(count_, taken), result.read(), gathered.write()});
+  for_each_index(stream, taken, Gather{sample_of(count_, taken), found.read(), gathered.write()});
   std::vector<std::int64_t> index;
   for (std::int64_t i = 0; i < taken; ++i) index.push_back(sample_of(count_, taken)[i]);
   return relative_error(problem_, pass_, index, gathered.to_vector(stream), expected_);

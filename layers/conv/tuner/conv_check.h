@@ -24,12 +24,13 @@ struct PassPlaces {
 };
 PassPlaces places_of(const ConvProblem& problem, ConvPass pass);
 
-// Whether the random planes of this row or column are small: 8,192 times smaller than the others. Half of them are, and
-// of two that are neighbours (0 and 1, 2 and 3) or 16 apart (0 and 16) one.
+// Whether the random planes of this row or column are small: 8,192 times smaller than the others, in fp16 64 times.
+// Half of them are, and of two that are neighbours (0 and 1, 2 and 3) or 16 apart (0 and 16) one.
 bool is_small(std::int64_t place);
 
-// The pass's inputs filled with random numbers (uniform, mean 0, deviation 1), its result with NaN. Rows and columns of
-// the result are large and small, so that what reaches one from another shows.
+// The pass's inputs filled with random numbers (uniform, mean 0, deviation 1, rounded to the type that the problem
+// stores), its result with NaN. Rows and columns of the result are large and small, so that what reaches one from
+// another shows.
 ConvOperands random_operands(Stream& stream, const ConvProblem& problem, ConvPass pass);
 
 // The relative L2 error over some elements of a pass's result, `index` their places in it: each is measured by the norm
@@ -37,6 +38,8 @@ ConvOperands random_operands(Stream& stream, const ConvProblem& problem, ConvPas
 // one next to it counts as much as the large one.
 double relative_error(const ConvProblem& problem, ConvPass pass, const std::vector<std::int64_t>& index,
                       const std::vector<float>& found, const std::vector<double>& expected);
+
+void fill_with_nan(Stream& stream, Tensor& tensor);
 
 // Finds unwritten elements that the sample does not contain. Waits for the stream.
 bool holds_nan(Stream& stream, const Tensor& result);

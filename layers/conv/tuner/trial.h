@@ -16,8 +16,9 @@ constexpr std::size_t index_of(ConvPass pass) {
 }
 
 // One pass on random operands (what a layer happens to hold can be kind to an algorithm: on activations that are
-// all positive cuDNN's Winograd errs by 2e-6, on numbers around zero by 1e-5), for any number of plans: how exact each
-// is, and how fast with the problem's epilogue. What it throws is what the plan throws, or OutOfMemory.
+// all positive cuDNN's Winograd errs by 2e-6, on numbers around zero by 1e-5) in the types that a layer stores, for any
+// number of plans: how exact each is, and how fast with the problem's epilogue. What it throws is what the plan throws,
+// or OutOfMemory.
 class PassTrial {
  public:
   PassTrial(Context& ctx, const ConvProblem& problem, ConvPass pass);

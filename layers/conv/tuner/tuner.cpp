@@ -6,6 +6,7 @@
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "layers/conv/cast_around.h"
 #include "layers/conv/tuner/measuring.h"
 
 namespace twiddle {
@@ -41,7 +42,10 @@ std::string what(const ConvProblem& problem, ConvPass pass) {
 ConvTuner::ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy)
     : engines_(std::move(engines)),
       policy_(std::move(policy)),
-      cache_(policy_.cache_file, policy_.warn, policy_.retune) {}
+      cache_(policy_.cache_file, policy_.warn, policy_.retune) {
+  if (storage_of(policy_.precision) == DType::f32) return;
+  for (auto& engine : engines_) engine = cast_around(std::move(engine));
+}
 
 ConvTuner::Question ConvTuner::question(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
   return {engine.empty() ? policy_.engine : engine, problem, pass};

@@ -30,6 +30,7 @@ class ConvTuner {
     std::vector<Candidate> candidates = {};  // all plans that were compared
   };
 
+  // If the policy's precision is bf16 or fp16, cast_around gives the engines plans for problems of 16 bits.
   ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy);
 
   // `engine` overrides the policy for one layer; empty: the policy's.
