@@ -71,6 +71,7 @@ class ConvPlan {
     std::string engine;                    // "fbfft"
     std::string name = {};                 // among the engine's plans: "32x32, tiles_3m"; empty: the engine's only plan
     std::size_t scratch_bytes = 0;         // taken from the pool while it runs
+    std::size_t cast_bytes = 0;            // of these, casts of operands, which no workspace_limit can reduce
     std::size_t kept_bytes = 0;            // cached for a later pass; freed if the memory is needed
     bool deterministic = true;             // equal inputs give bitwise identical results
     bool fuses_epilogue_backward = false;  // it also does the epilogue's backward pass: see ConvOperands
@@ -81,6 +82,7 @@ class ConvPlan {
     // Names the data that the plan shares. Plans of one problem's passes with the same name reuse each other's data and
     // are timed in sequence; empty: it shares nothing.
     std::string shares = {};
+    bool fits(std::size_t workspace_limit) const { return scratch_bytes - cast_bytes <= workspace_limit; }
   };
   explicit ConvPlan(Facts facts) : facts_(std::move(facts)) {}
   virtual ~ConvPlan() = default;

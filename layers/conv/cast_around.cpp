@@ -18,7 +18,8 @@ std::size_t cast_bytes(const ConvProblem& problem, ConvPass pass, bool masks) {
 
 ConvPlan::Facts with_casts(ConvPlan::Facts facts, const ConvProblem& problem, ConvPass pass) {
   const bool masks = facts.fuses_epilogue_backward && problem.relu && pass != ConvPass::forward;
-  facts.scratch_bytes += cast_bytes(problem, pass, masks);
+  facts.cast_bytes = cast_bytes(problem, pass, masks);
+  facts.scratch_bytes += facts.cast_bytes;
   facts.kept_bytes = 0;
   facts.shares.clear();
   return facts;

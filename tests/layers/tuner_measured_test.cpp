@@ -272,12 +272,14 @@ TEST_F(ConvTunerTest, MeasuresAgainIfAConditionChanged) {
 }
 
 TEST_F(ConvTunerTest, MeasuresWith16BitOperands) {
-  const ConvPolicy policy{.engine = "measured", .precision = Precision::bf16, .cache_file = cache_path()};
+  // No limit excludes casts.
+  const ConvPolicy policy{
+      .engine = "measured", .precision = Precision::bf16, .workspace_limit = 0, .cache_file = cache_path()};
   ConvProblem problem = small_problem;
   problem.precision = Precision::bf16;
   const std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"slow", one(3)}, {"fast", one(1)}};
   auto first = tuner(engines, policy), second = tuner(engines, policy),
-       third = tuner(engines, {.engine = "measured", .precision = Precision::bf16});
+       third = tuner(engines, {.engine = "measured", .precision = Precision::bf16, .workspace_limit = 0});
   const ConvTuner::Choice& choice = first.choose(ctx_, problem, ConvPass::forward);
   EXPECT_EQ(choice.plan->facts().engine, "fast");
   EXPECT_GT(choice.plan->facts().scratch_bytes, 0u) << "of casts";

@@ -112,7 +112,7 @@ AutotunerResult Autotuner::gather() const {
     for (const ConvEngine* engine : engines_) try {
         for (auto& plan : engine->plans(problem_, pass)) {
           const ConvPlan::Facts facts = plan->facts();
-          if (facts.scratch_bytes <= rules_.workspace_limit && (!facts.exact || rules_.exact) &&
+          if (facts.fits(rules_.workspace_limit) && (!facts.exact || rules_.exact) &&
               (facts.deterministic || !rules_.deterministic))
             here.candidates.push_back({.plan = std::move(plan), .facts = facts});
         }

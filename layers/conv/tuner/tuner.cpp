@@ -200,9 +200,9 @@ ConvTuner::Choice ConvTuner::first_that_holds(Context* ctx, const Question& ques
 
 std::string ConvTuner::why_not(Context* ctx, const Question& question, Choice& choice) const {
   const ConvPlan::Facts& facts = choice.plan->facts();
-  if (facts.scratch_bytes > policy_.workspace_limit)
-    return join("needs ", format_bytes(facts.scratch_bytes), " of workspace, more than the workspace_limit of ",
-                format_bytes(policy_.workspace_limit));
+  if (!facts.fits(policy_.workspace_limit))
+    return join("needs ", format_bytes(facts.scratch_bytes - facts.cast_bytes),
+                " of workspace, more than the workspace_limit of ", format_bytes(policy_.workspace_limit));
   if (policy_.deterministic && !facts.deterministic) return "is not deterministic, but `deterministic: true` is set";
   if (ctx == nullptr) return {};
   choice.holds = true;
