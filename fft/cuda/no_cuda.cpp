@@ -1,7 +1,7 @@
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "fft/cuda/products/real_products.h"
-#include "fft/cuda/tensor_core/native_product.h"
 #include "fft/cuda/winograd/cuda_winograd.h"
+#include "fft/native_product.h"
 #include "fft/pair_product.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"

@@ -25,27 +25,33 @@ ConvPlan::Facts with_casts(ConvPlan::Facts facts, const ConvProblem& problem, Co
   return facts;
 }
 
+// Runs a plan on casts of its operands to `type`.
 class CastAround final : public ConvPlan {
  public:
-  CastAround(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem, ConvPass pass)
-      : ConvPlan(with_casts(plan->facts(), problem, pass)), plan_(std::move(plan)), pass_(pass) {}
+  CastAround(Facts facts, std::shared_ptr<const ConvPlan> plan, ConvPass pass, DType type)
+      : ConvPlan(std::move(facts)),
+        plan_(std::move(plan)),
+        pass_(pass),
+        type_(type),
+        type_of_result_(pass == ConvPass::backward_weight ? DType::f32 : type) {}
 
   void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
     Tensor& result = result_of(pass_, operands);
-    ConvOperands wide = operands;
-    Tensor& wide_result = result_of(pass_, wide);
-    for (Tensor* const each : {&wide.x, &wide.w, &wide.y, &wide.mask})
-      if (each != &wide_result) *each = cast(stream, *each, DType::f32);
-    const bool rounds = result.type() != DType::f32;
-    if (rounds) wide_result = Tensor(stream, result.shape());
-    plan_->run(ctx, wide);
-    if (rounds) cast_into(stream, wide_result, result);
+    ConvOperands inner = operands;
+    Tensor& inner_result = result_of(pass_, inner);
+    for (Tensor* const each : {&inner.x, &inner.w, &inner.y, &inner.mask})
+      if (each != &inner_result) *each = cast(stream, *each, type_);
+    const bool casts = result.type() != type_of_result_;
+    if (casts) inner_result = Tensor(stream, result.shape(), type_of_result_);
+    plan_->run(ctx, inner);
+    if (casts) cast_into(stream, inner_result, result);
   }
 
  private:
   std::shared_ptr<const ConvPlan> plan_;
   ConvPass pass_;
+  DType type_, type_of_result_;
 };
 
 class CastAroundEngine final : public ConvEngine {
@@ -92,7 +98,14 @@ class CastAroundEngine final : public ConvEngine {
 
 std::shared_ptr<const ConvPlan> cast_around(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem,
                                             ConvPass pass) {
-  return std::make_shared<CastAround>(std::move(plan), problem, pass);
+  ConvPlan::Facts facts = with_casts(plan->facts(), problem, pass);
+  return std::make_shared<CastAround>(std::move(facts), std::move(plan), pass, DType::f32);
+}
+
+std::shared_ptr<const ConvPlan> cast_to_16_bits(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem,
+                                                ConvPass pass) {
+  ConvPlan::Facts facts = plan->facts();
+  return std::make_shared<CastAround>(std::move(facts), std::move(plan), pass, storage_of(problem.precision));
 }
 
 std::unique_ptr<ConvEngine> cast_around(std::unique_ptr<ConvEngine> engine) {

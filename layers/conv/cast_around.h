@@ -10,6 +10,11 @@ namespace twiddle {
 std::shared_ptr<const ConvPlan> cast_around(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem,
                                             ConvPass pass);
 
+// Returns a native plan for `problem` of 16 bits that also takes f32 tensors, such as a network's output and its
+// gradient: those are cast, and a result is rounded twice.
+std::shared_ptr<const ConvPlan> cast_to_16_bits(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem,
+                                                ConvPass pass);
+
 // Returns `engine` with plans for problems of 16 bits: its own where it takes_16_bits, else a cast around each plan of
 // the tf32 problem. A tf32 plan loses nothing by reading 16 bits: tf32 holds 11 significant bits, bf16 8 and fp16 11.
 // If it exceeds fp16's limit because it transforms, the engine's fp32 plans are also in that list.

@@ -51,6 +51,14 @@ inline LinearFactors linear_factors(ConvPass pass, const PassArrays& arrays) {
   return {pass == ConvPass::forward ? arrays.x : arrays.y, pass == ConvPass::backward_weight ? arrays.x : arrays.w};
 }
 
+// The elements, whatever their type.
+inline const void* elements_of(const Tensor& tensor) {
+  return with_type(tensor.type(), [&](auto t) -> const void* { return tensor.read<decltype(t)>(); });
+}
+inline void* write_elements_of(Tensor& tensor) {
+  return with_type(tensor.type(), [&](auto t) -> void* { return tensor.write<decltype(t)>(); });
+}
+
 inline const float* read_if_defined(const Tensor& tensor) {
   return tensor.defined() ? tensor.read() : nullptr;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fft/cuda/products/blas.h"
-#include "fft/cuda/tensor_core/native_product.h"
+#include "fft/native_product.h"
 #include "framework/context.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuner/timing.h"

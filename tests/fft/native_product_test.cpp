@@ -1,5 +1,5 @@
 // Products of 16-bit matrices by the tensor cores, against sums in double of the same numbers.
-#include "fft/cuda/tensor_core/native_product.h"
+#include "fft/native_product.h"
 
 #include "framework/tensor_ops.h"
 #include "tests/support/noise.h"

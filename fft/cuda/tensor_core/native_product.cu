@@ -1,4 +1,4 @@
-#include "fft/cuda/tensor_core/native_product.h"
+#include "fft/native_product.h"
 
 #include <algorithm>
 

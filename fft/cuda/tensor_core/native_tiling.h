@@ -1,8 +1,8 @@
 #pragma once
 #include <limits>
 
-#include "fft/cuda/tensor_core/native_product.h"
 #include "fft/cuda/tensor_core/native_work.h"
+#include "fft/native_product.h"
 #include "framework/error.h"
 #include "framework/quotient_up.h"
 

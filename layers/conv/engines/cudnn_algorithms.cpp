@@ -63,7 +63,7 @@ struct AlgorithmPlan : CudnnPlan {
   void run(cudnnHandle_t handle, Stream&, const ConvPointers& at, void* scratch) const override {
     const Descriptors& d = *descriptors;
     const float one = 1, zero = 0;
-    const auto write = [](const float* result) { return const_cast<float*>(result); };
+    const auto write = [](const void* result) { return const_cast<void*>(result); };
     switch (pass) {
       case ConvPass::forward:
         return check(cudnn().forward(handle, &one, d.x.get(), at.x, d.w.get(), at.w, d.convolution.get(),
@@ -109,6 +109,7 @@ std::optional<std::size_t> workspace_of(cudnnHandle_t handle, const Descriptors&
 }  // namespace
 
 CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass) {
+  if (storage_of(problem.precision) != DType::f32) return {};  // the graph API has more plans for them
   // These calls count elements in 32 bits.
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (count_of(problem.input_shape()) > most || count_of(problem.output_shape()) > most) return {};

@@ -2,6 +2,7 @@
 
 #include "framework/context.h"
 #include "framework/error.h"
+#include "layers/conv/cast_around.h"
 #include "layers/conv/engines/cudnn_plan.h"
 #include "layers/conv/engines/epilogue.h"
 #include "layers/conv/engines/plan_of.h"
@@ -35,9 +36,11 @@ class Session {
 };
 
 ConvPointers pointers(ConvOperands& operands, ConvPass pass) {
-  auto& [x, w, y, bias, relu, mask] = operands;
-  return {pass == ConvPass::backward_input ? x.write() : x.read(),
-          pass == ConvPass::backward_weight ? w.write() : w.read(), pass == ConvPass::forward ? y.write() : y.read()};
+  Tensor& result = result_of(pass, operands);
+  const auto place = [&](Tensor& tensor) {
+    return &tensor == &result ? write_elements_of(tensor) : elements_of(tensor);
+  };
+  return {place(operands.x), place(operands.w), place(operands.y)};
 }
 
 class CudnnEngine final : public ConvEngine {
@@ -49,12 +52,14 @@ class CudnnEngine final : public ConvEngine {
   }
 
   bool pays(const ConvProblem& problem) const override { return !is_linear(problem); }
+  // Linear layers often are the last ones, whose output must not be rounded.
+  bool takes_16_bits(const ConvProblem& problem, ConvPass) const override { return !is_linear(problem); }
 
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     ConvPlans found;
     const auto add = [&](CudnnPlans plans) {
       for (auto& plan : plans)
-        if (found.size() < most) found.push_back(wrap(std::move(plan), pass));
+        if (found.size() < most) found.push_back(wrap(std::move(plan), problem, pass));
     };
     const int graphs = static_cast<int>(std::min(most, std::size_t(graphs_taken)));
     for (const CudnnLayout layout : {CudnnLayout::nchw, CudnnLayout::nhwc})
@@ -71,28 +76,32 @@ class CudnnEngine final : public ConvEngine {
     cudnnHandle_t const handle = session_->handle();
     if (parsed->engine >= 0) {
       auto exact = cudnn_graph(handle, problem, pass, *parsed);
-      return exact == nullptr ? nullptr : wrap(std::move(exact), pass);
+      return exact == nullptr ? nullptr : wrap(std::move(exact), problem, pass);
     }
-    if (auto algorithm = cudnn_algorithm(handle, problem, pass, *parsed)) return wrap(std::move(algorithm), pass);
+    if (auto algorithm = cudnn_algorithm(handle, problem, pass, *parsed))
+      return wrap(std::move(algorithm), problem, pass);
     if (name != "nchw" && name != "nhwc") return nullptr;
     const CudnnLayout layout = name == "nchw" ? CudnnLayout::nchw : CudnnLayout::nhwc;
     CudnnPlans guesses = cudnn_graphs(handle, problem, pass, layout, 1);
-    return guesses.empty() ? nullptr : wrap(std::move(guesses.front()), pass);
+    return guesses.empty() ? nullptr : wrap(std::move(guesses.front()), problem, pass);
   }
 
  private:
-  std::shared_ptr<const ConvPlan> wrap(std::shared_ptr<const CudnnPlan> plan, ConvPass pass) const {
+  std::shared_ptr<const ConvPlan> wrap(std::shared_ptr<const CudnnPlan> plan, const ConvProblem& problem,
+                                       ConvPass pass) const {
     const ConvPlan::Facts facts{.engine = "cudnn",
                                 .name = to_string(plan->name),
                                 .scratch_bytes = plan->workspace,
                                 .deterministic = plan->deterministic,
                                 .vendor = true};
-    return plan_of(facts, [session = session_, plan = std::move(plan), pass](Context& ctx, ConvOperands& operands) {
-      Stream& stream = *ctx.stream;
-      const std::shared_ptr<void> scratch = plan->workspace > 0 ? stream.allocate(plan->workspace) : nullptr;
-      plan->run(session->handle(stream), stream, pointers(operands, pass), scratch.get());
-      if (pass == ConvPass::forward) add_bias_and_relu(stream, operands);
-    });
+    auto made =
+        plan_of(facts, [session = session_, plan = std::move(plan), pass](Context& ctx, ConvOperands& operands) {
+          Stream& stream = *ctx.stream;
+          const std::shared_ptr<void> scratch = plan->workspace > 0 ? stream.allocate(plan->workspace) : nullptr;
+          plan->run(session->handle(stream), stream, pointers(operands, pass), scratch.get());
+          if (pass == ConvPass::forward) add_bias_and_relu(stream, operands);
+        });
+    return storage_of(problem.precision) == DType::f32 ? made : cast_to_16_bits(std::move(made), problem, pass);
   }
 
   std::shared_ptr<Session> session_;

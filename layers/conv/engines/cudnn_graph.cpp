@@ -65,10 +65,19 @@ class Descriptor {
 
 constexpr std::int64_t id_x = 1, id_w = 2, id_y = 3;
 
-Descriptor tensor(std::int64_t id, const Shape& shape, CudnnLayout layout) {
+cudnnDataType_t cudnn_type(DType type) {
+  return type == DType::bf16 ? CUDNN_DATA_BFLOAT16 : type == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
+
+// The gradient of weights is f32.
+DType type_of_weight(const ConvProblem& problem, ConvPass pass) {
+  return pass == ConvPass::backward_weight ? DType::f32 : storage_of(problem.precision);
+}
+
+Descriptor tensor(std::int64_t id, const Shape& shape, DType type, CudnnLayout layout) {
   const std::int64_t channels = shape[1], height = shape[2], width = shape[3], image = channels * height * width;
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, cudnn_type(type));
   made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, shape);
   made.set(CUDNN_ATTR_TENSOR_STRIDES, layout == CudnnLayout::nchw ? Shape{image, height * width, width, 1}
                                                                   : Shape{image, 1, width * channels, channels});
@@ -131,9 +140,9 @@ OperationNames names_of(ConvPass pass) {
 // One pass of a problem as a graph of one node.
 struct OperationGraph {
   OperationGraph(cudnnHandle_t handle, const ConvProblem& p, ConvPass pass, CudnnLayout layout)
-      : x(tensor(id_x, p.input_shape(), layout)),
-        w(tensor(id_w, p.weight_shape(), layout)),
-        y(tensor(id_y, p.output_shape(), layout)),
+      : x(tensor(id_x, p.input_shape(), storage_of(p.precision), layout)),
+        w(tensor(id_w, p.weight_shape(), type_of_weight(p, pass), layout)),
+        y(tensor(id_y, p.output_shape(), storage_of(p.precision), layout)),
         convolves(convolution(p)),
         operation(names_of(pass).type),
         graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
@@ -225,10 +234,18 @@ std::size_t aligned(std::size_t bytes) {
 // One tensor whose layout a plan changes: `count` matrices of [rows][columns] on our side.
 struct Relayout {
   std::int64_t count = 0, rows = 0, columns = 0;
-  explicit Relayout(const Shape& shape) : count(shape[0]), rows(shape[1]), columns(shape[2] * shape[3]) {}
+  int element_bytes = 0;
+  Relayout(const Shape& shape, DType type)
+      : count(shape[0]), rows(shape[1]), columns(shape[2] * shape[3]), element_bytes(size_of(type)) {}
   bool needed() const { return rows > 1 && columns > 1; }
   std::size_t bytes() const {
-    return needed() ? aligned(static_cast<std::size_t>(count * rows * columns) * sizeof(float)) : 0;
+    return needed() ? aligned(static_cast<std::size_t>(count * rows * columns * element_bytes)) : 0;
+  }
+  void run(Stream& stream, const void* from, void* to) const {
+    transpose_planes(stream, count, rows, columns, element_bytes, from, to);
+  }
+  void run_back(Stream& stream, const void* from, void* to) const {
+    transpose_planes(stream, count, columns, rows, element_bytes, from, to);
   }
 };
 
@@ -237,32 +254,29 @@ struct GraphPlan : CudnnPlan {
       : graph(std::move(of)), config(std::move(chosen)), plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {}
 
   void run(cudnnHandle_t handle, Stream& stream, const ConvPointers& at, void* scratch) const override {
-    std::array<const float*, 3> places{at.x, at.w, at.y};
+    std::array<const void*, 3> places{at.x, at.w, at.y};
     auto* buffer = static_cast<char*>(scratch) + own_workspace;
-    float* changed = nullptr;  // the result, in the plan's layout
+    char* changed = nullptr;  // the result, in the plan's layout
     for (std::size_t i = 0; i < relayouts.size(); ++i) {
-      const Relayout& change = relayouts[i];
-      if (!change.needed()) continue;
-      auto* const other = reinterpret_cast<float*>(buffer);
+      if (!relayouts[i].needed()) continue;
       if (i == written)
-        changed = other;
+        changed = buffer;
       else
-        transpose_planes(stream, change.count, change.rows, change.columns, places[i], other);
-      places[i] = other;
-      buffer += change.bytes();
+        relayouts[i].run(stream, places[i], buffer);
+      places[i] = buffer;
+      buffer += relayouts[i].bytes();
     }
     execute(handle, places, own_workspace > 0 ? scratch : nullptr);
     if (changed == nullptr) return;
-    const Relayout& change = relayouts[written];
-    const float* const plain = std::array{at.x, at.w, at.y}[written];
-    transpose_planes(stream, change.count, change.columns, change.rows, changed, const_cast<float*>(plain));
+    const void* const plain = std::array{at.x, at.w, at.y}[written];
+    relayouts[written].run_back(stream, changed, const_cast<void*>(plain));
   }
 
   void run_in_own_layout(cudnnHandle_t handle, Stream&, const ConvPointers& at, void* scratch) const override {
     execute(handle, {at.x, at.w, at.y}, scratch);
   }
 
-  void execute(cudnnHandle_t handle, const std::array<const float*, 3>& places, void* scratch) const {
+  void execute(cudnnHandle_t handle, const std::array<const void*, 3>& places, void* scratch) const {
     const std::array<std::int64_t, 3> operands{id_x, id_w, id_y};
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, places.data());
@@ -292,8 +306,10 @@ std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr
   made->workspace = made->own_workspace;
   made->written = pass == ConvPass::backward_input ? 0 : pass == ConvPass::backward_weight ? 1 : 2;
   if (layout == CudnnLayout::nhwc)
-    for (const Shape& shape : {problem.input_shape(), problem.weight_shape(), problem.output_shape()})
-      made->workspace += made->relayouts.emplace_back(shape).bytes();
+    for (const auto& [shape, type] : {std::pair(problem.input_shape(), storage_of(problem.precision)),
+                                      {problem.weight_shape(), type_of_weight(problem, pass)},
+                                      {problem.output_shape(), storage_of(problem.precision)}})
+      made->workspace += made->relayouts.emplace_back(shape, type).bytes();
   return made;
 }
 

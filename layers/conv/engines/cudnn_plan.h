@@ -10,7 +10,7 @@ namespace twiddle {
 
 // Where a pass's tensors lie on the device; the pass says which one is written.
 struct ConvPointers {
-  const float *x, *w, *y;
+  const void *x, *w, *y;
 };
 
 // What cuDNN calls a plan or an algorithm: one pass of one problem, ready to run.

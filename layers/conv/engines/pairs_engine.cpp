@@ -2,8 +2,10 @@
 
 #include <limits>
 
+#include "fft/native_product.h"
 #include "fft/pair_product.h"
 #include "framework/context.h"
+#include "framework/tensor_ops.h"
 #include "layers/conv/engines/plan_of.h"
 #include "layers/conv/pass_arrays.h"
 
@@ -58,6 +60,49 @@ void run_pairs(Stream& stream, TensorCores cores, const ConvProblem& problem, Co
   run_pair_product(stream, cores, product);
 }
 
+// The same of 16-bit matrices, which are multiplied as they are. Pointers are those of a run.
+NativeProduct native_product_of(const ConvProblem& p, ConvPass pass) {
+  NativeProduct product{.type = storage_of(p.precision)};
+  if (is_linear(p)) {
+    const Gemm gemm = linear_product(p, pass);
+    product.m = gemm.m, product.n = gemm.n, product.k = gemm.k;
+    product.a_along_k = !gemm.transpose_a, product.b_along_k = gemm.transpose_b;
+    return product;
+  }
+  const std::int64_t places = std::int64_t(p.height) * p.width;
+  const bool forward = pass == ConvPass::forward;
+  product.matrices = p.batch;
+  if (pass == ConvPass::backward_weight) {
+    product.m = p.filters, product.n = p.channels, product.k = places;
+    product.sums_matrices = true;
+  } else {
+    product.m = forward ? p.filters : p.channels, product.n = places, product.k = forward ? p.channels : p.filters;
+    product.a_along_k = forward, product.b_along_k = false, product.one_a = true, product.bias_of_rows = true;
+  }
+  return product;
+}
+
+void run_native(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+  NativeProduct product = native_product_of(problem, pass);
+  Tensor& result = result_of(pass, operands);
+  // A network's output and its gradient are f32.
+  const auto read = [&](const Tensor& tensor) { return cast(stream, tensor, product.type); };
+  const bool of_weight = pass == ConvPass::backward_weight;
+  const Tensor w = of_weight ? Tensor() : read(operands.w), y = pass == ConvPass::forward ? Tensor() : read(operands.y),
+               x = pass == ConvPass::backward_input ? Tensor() : read(operands.x);
+  const bool weights_first = !is_linear(problem) && !of_weight;
+  product.a = elements_of(weights_first ? w : pass == ConvPass::forward ? x : y);
+  product.b = elements_of(weights_first ? (pass == ConvPass::forward ? x : y) : of_weight ? x : w);
+  product.c = write_elements_of(result), product.type_of_c = result.type();
+  if (pass == ConvPass::forward) {
+    product.bias = read_if_defined(operands.bias);
+    product.relu = operands.relu;
+  }
+  const std::size_t bytes = scratch_bytes(stream.device(), product);
+  const std::shared_ptr<void> scratch = bytes > 0 ? stream.allocate(bytes) : nullptr;
+  multiply_native(stream, product, scratch.get());
+}
+
 class PairsEngine final : public ConvEngine {
  public:
   explicit PairsEngine(Device device) : device_(device), cores_(tensor_cores(device)) {}
@@ -67,6 +112,14 @@ class PairsEngine final : public ConvEngine {
     const std::int64_t columns = std::int64_t(problem.batch) * problem.height * problem.width;
     ConvPlans found;
     if (!is_product(problem) || problem.groups > 1 || columns > std::numeric_limits<int>::max()) return found;
+    if (takes_16_bits(problem, pass)) {
+      found.push_back(plan_of(
+          {.engine = "pairs",
+           .name = "wgmma",
+           .scratch_bytes = scratch_bytes(device_, native_product_of(problem, pass))},
+          [problem, pass](Context& ctx, ConvOperands& operands) { run_native(*ctx.stream, problem, pass, operands); }));
+      return found;
+    }
     for (const TensorCores cores : cores_) {
       if (found.size() == most) break;
       found.push_back(plan_of({.engine = "pairs",
@@ -81,7 +134,12 @@ class PairsEngine final : public ConvEngine {
 
   // For thin matrices most of a tile would be zeros; for small ones launches take longer than products.
   bool pays(const ConvProblem& p) const override {
-    return p.channels >= 64 && p.filters >= 64 && p.flops() > 5e8 && p.precision == Precision::fp32;
+    return p.channels >= 64 && p.filters >= 64 && p.flops() > 5e8 && p.precision != Precision::tf32;
+  }
+
+  bool takes_16_bits(const ConvProblem& problem, ConvPass pass) const override {
+    return storage_of(problem.precision) != DType::f32 && is_product(problem) && problem.groups == 1 &&
+           can_multiply_native(device_, native_product_of(problem, pass));
   }
 
  private:
