@@ -16,7 +16,7 @@ class Conv2d : public Layer {
   double flops() const override { return convolution_.of_one_image().flops(); }
   bool keeps_input() const override { return true; }
   bool keeps_output() const override { return relu_; }
-  bool takes_16_bits() const override { return extra_ == std::array<int, 2>{}; }
+  bool takes_16_bits() const override { return true; }
   bool take_over_relu() override;
   std::vector<const TunedConvolution*> convolutions() const override { return {&convolution_}; }
   std::string describe() const override;
