@@ -27,7 +27,7 @@ struct NativeTask {
   using A = NativePanel<AAlongK, rows>;
   using B = NativePanel<BAlongK, columns>;
   static constexpr auto terms = real_terms<1>();
-  static constexpr int k16s = depth / 16, sums = 1, sums_a_thread = Columns / 2;
+  static constexpr int k16s = depth / 16, k16s_at_once = k16s, pieces = 1, sums = 1, sums_a_thread = Columns / 2;
   static constexpr bool keeps = true;
   static constexpr int producers = 1, consumers = 2, producer_registers = 40, consumer_registers = 232;
 
@@ -43,14 +43,17 @@ struct NativeTask {
   class Loader {
    public:
     static constexpr int arrivals = 1;
-    __device__ Loader(const Arguments& arguments, Shared&, int, int thread) : arguments_(arguments), thread_(thread) {}
-    __device__ bool takes_part() const { return thread_ == 0; }
-    __device__ void begin(const Work& work) { matrix_ = work.matrix, row_ = work.row, column_ = work.column; }
-    __device__ void fill(Stage& stage, Barrier& full, int step) const {
+    __device__ Loader(const Arguments& arguments, Shared&, int, int) : arguments_(arguments), steps_(arguments) {}
+    __device__ static bool takes_part(int thread) { return thread == 0; }
+    __device__ bool has_step() const { return steps_.has_step(); }
+    __device__ int tile() const { return steps_.tile(); }
+    __device__ void fill(Stage& stage, Barrier& full) {
       full.expect(sizeof(Stage));
-      const NativeStep at(arguments_, matrix_, step);
-      copy<A>(stage.a, arguments_.a, row_, at.k, at.matrix * arguments_.a_matrices, full);
-      copy<B>(stage.b, arguments_.b, column_, at.k, at.matrix * arguments_.b_matrices, full);
+      const Work work = steps_.work();
+      const NativeStep at(arguments_, work.matrix, steps_.step());
+      copy<A>(stage.a, arguments_.a, work.row, at.k, at.matrix * arguments_.a_matrices, full);
+      copy<B>(stage.b, arguments_.b, work.column, at.k, at.matrix * arguments_.b_matrices, full);
+      steps_.advance();
     }
 
    private:
@@ -68,7 +71,7 @@ struct NativeTask {
     }
 
     const Arguments& arguments_;
-    int thread_, matrix_ = 0, row_ = 0, column_ = 0;
+    StepsOfBlock<Arguments, Work> steps_;
   };
 
   // Both factors in shared memory.
@@ -80,21 +83,23 @@ struct NativeTask {
     __device__ void load(const Stage& stage) {
       a_ = small_fft::shared_address(stage.a), b_ = small_fft::shared_address(stage.b);
     }
+    __device__ bool has(int) const { return true; }
+    __device__ void load_a(int) const {}
     __device__ std::uint64_t a(int plane, int k16) const { return A::descriptor(a_, plane, row_, 16 * k16); }
-    __device__ std::uint64_t b(int plane, int k16) const { return B::descriptor(b_, plane, 0, 16 * k16); }
-    __device__ void store(const Work& work, float (&of_tile)[sums][sums_a_thread]) const {
+    __device__ std::uint64_t b(int plane, int k16, int) const { return B::descriptor(b_, plane, 0, 16 * k16); }
+    __device__ void store(const Work& work, const Sums<NativeTask> (&of_tile)[pieces]) const {
       const std::int64_t at =
           work.part * arguments_.part_apart + std::int64_t(work.matrix) * arguments_.m * arguments_.n;
       const int row = work.row + row_;
       if (arguments_.type_of_c == DType::f32)
-        store_as(static_cast<float*>(arguments_.c) + at, row, work.column, of_tile[0]);
+        store_as(static_cast<float*>(arguments_.c) + at, row, work.column, of_tile[0][0]);
       else
-        store_as(static_cast<Half*>(arguments_.c) + at, row, work.column, of_tile[0]);
+        store_as(static_cast<Half*>(arguments_.c) + at, row, work.column, of_tile[0][0]);
     }
 
    private:
     template <class To>
-    __device__ void store_as(To* c, int first_row, int first_column, float (&values)[sums_a_thread]) const {
+    __device__ void store_as(To* c, int first_row, int first_column, const float (&values)[sums_a_thread]) const {
       struct alignas(2 * sizeof(To)) Two {
         To first, second;
       };

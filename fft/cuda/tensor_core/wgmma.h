@@ -21,6 +21,23 @@ struct NameOf<__nv_bfloat16> {
   static constexpr char text[] = "bf16";
 };
 
+// 64 x 32 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A in registers by 16 x 32 of B.
+template <class Half, int Sign, bool Keep, bool BAlongK>
+__device__ void multiply(float (&sums)[16], const Fragment& a, std::uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred keep;\n"
+      "setp.ne.b32 keep, %22, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.%24.%24 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+      " {%16, %17, %18, %19}, %20, keep, %21, 1, %23;\n"
+      "}"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),
+        "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]),
+        "+f"(sums[14]), "+f"(sums[15])
+      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0),
+        "n"(BAlongK ? 0 : 1), "C"(NameOf<Half>::text));
+}
 // 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A in registers by 16 x 64 of B.
 template <class Half, int Sign, bool Keep, bool BAlongK>
 __device__ void multiply(float (&sums)[32], const Fragment& a, std::uint64_t b) {
