@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "framework/error.h"
+#include "framework/gpu_check.h"
+#include "framework/precision.h"
 #include "framework/text.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/sequential.h"
@@ -132,6 +134,12 @@ Device device_of(const Config& config, std::optional<int> gpu) {
   return gpu && leaves_open ? Device{Device::Kind::cuda, *gpu} : parse_device(config.device);
 }
 
+void expect_storage(const Device& device, Precision precision) {
+  if (device.kind != Device::Kind::cuda || storage_of(precision) == DType::f32) return;
+  const std::string why = why_no_16_bits(look_at_gpu(device.index));
+  if (!why.empty()) throw Error(ErrorKind::device, why);
+}
+
 // Null if there is none of that name, which is then in the diagnostics.
 std::unique_ptr<Optimizer> read_optimizer(Params& train) {
   auto [name, options] = train.named("optimizer", "sgd");
@@ -180,6 +188,7 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
 
   root.finish();
   diagnostics.throw_if_any();
+  expect_storage(experiment.device, config.convolution.precision);
   config.tree = root.used();
   if (ConfigNode* layers = find_layers(config.tree)) *layers = std::move(built.layers);
   if (!config.data.present)
