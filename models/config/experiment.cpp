@@ -27,6 +27,23 @@ ConfigNode* find_layers(ConfigNode& tree) {
   return layers == nullptr || layers->value.kind != Kind::sequence ? nullptr : &layers->value;
 }
 
+// Moves `convolution.precision`, an older place of `precision`, so that an override replaces it. If a file has both,
+// read_config compares them.
+void move_precision(ConfigNode& tree) {
+  ConfigNode::Entry* const convolution = find_entry(tree, "convolution");
+  ConfigNode::Entry* const older = convolution == nullptr ? nullptr : find_entry(convolution->value, "precision");
+  if (older == nullptr || find_entry(tree, "precision") != nullptr) return;
+  ConfigNode::Entry moved = *older;
+  std::erase_if(convolution->value.entries, [](const ConfigNode::Entry& entry) { return entry.key == "precision"; });
+  tree.entries.push_back(std::move(moved));
+}
+
+std::vector<Override> with_moved_precision(std::vector<Override> overrides) {
+  for (Override& each : overrides)
+    if (each.key == "convolution.precision") each.key = "precision";
+  return overrides;
+}
+
 // What is measured where a config says `engine`: that engine's plans if it names one. A plan that it names stays.
 std::string measured_form(const std::string& engine) {
   if (engine.empty() || engine == "rule") return "measured";
@@ -202,8 +219,9 @@ Experiment read_experiment(ConfigNode tree, const std::string& file, const std::
   const std::size_t errors_before_layers = diagnostics.size();
   // Before the overrides, so that they reach each layer by its name; and after, for those that brought new layers.
   if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
+  move_precision(tree);
   ConfigNode tree_of_file = tree;
-  apply_overrides(tree, overrides, diagnostics);
+  apply_overrides(tree, with_moved_precision(overrides), diagnostics);
   if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
   const bool layers_are_whole = diagnostics.size() == errors_before_layers;
   Experiment experiment =
