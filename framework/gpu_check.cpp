@@ -70,6 +70,14 @@ std::string why_unusable(const GpuFacts& facts) {
   return {};
 }
 
+std::string why_no_16_bits(const GpuFacts& facts) {
+  constexpr int least = 80;
+  if (facts.architecture == 0 || facts.architecture >= least) return {};
+  return join("GPU ", facts.index, ", a ", facts.name, ", has compute capability ", facts.architecture / 10, ".",
+              facts.architecture % 10,
+              "; precision bf16 and fp16 need 8.0 or higher: use --precision fp32 or tf32, or ", "--device cpu");
+}
+
 std::string why_passed_over(const GpuFacts& facts) {
   if (has_old_driver(facts)) return versions(facts);
   if (facts.count == 0) return {};

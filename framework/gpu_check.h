@@ -24,6 +24,9 @@ GpuFacts look_at_gpu(int index);
 // Says what is missing and what to do; empty: nothing.
 std::string why_unusable(const GpuFacts& facts);
 
+// Says why the GPU cannot compute with arrays of 16 bits, and what to do; empty: it can, or there is no such GPU.
+std::string why_no_16_bits(const GpuFacts& facts);
+
 // Returns the reason, in one line, if there is a GPU but `auto` selects the CPU; empty: the GPU is used, or there is
 // none.
 std::string why_passed_over(const GpuFacts& facts);

@@ -129,7 +129,7 @@ std::size_t Branches::kept_bytes() const {
   std::size_t bytes = 0;
   if (join_ == Join::multiply)
     for (const Path& path : paths_)
-      bytes += static_cast<std::size_t>(count_of(path.layers.output_shape())) * sizeof(float);
+      bytes += static_cast<std::size_t>(count_of(path.layers.output_shape()) * size_of(path.layers.type()));
   return bytes;
 }
 

@@ -181,8 +181,9 @@ class ChainBuilder {
 };
 
 // The last convolution or linear layer writes f32, for the loss, and all layers after it read and write f32. So does a
-// layer that takes no 16 bits. A block that joins paths does not.
+// layer that takes no 16 bits. A block that joins paths does so only at the end of the network: its result is cast.
 void write_f32(const Sequential& net) {
+  if (!net.items().empty()) net.items().back().layer->set_output_type(DType::f32);
   for (auto item = net.items().rbegin(); item != net.items().rend() && item->layer->paths().empty(); ++item) {
     item->layer->set_output_type(DType::f32);
     if (!item->layer->takes_16_bits() || !item->layer->convolutions().empty()) return;

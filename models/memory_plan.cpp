@@ -14,41 +14,54 @@ namespace twiddle {
 
 namespace {
 
-std::size_t image_bytes(const Shape& shape) {
-  return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
+std::size_t image_bytes(const Shape& shape, DType type = DType::f32) {
+  return static_cast<std::size_t>(count_of(shape) * size_of(type));
+}
+
+// Elements between layers have 16 bits, and this layer reads and writes f32 casts of them (Sequential).
+bool casts(const Sequential& net, const Layer& layer) {
+  return net.type() != DType::f32 && !layer.takes_16_bits();
 }
 
 // Bytes per image and layer, in the order of all_items(), that are alive during the layer's backward pass: what the
 // tape keeps up to there, and the layer's two gradients.
 class ActivationWalk {
  public:
-  explicit ActivationWalk(const Sequential& net) { walk(net, image_bytes(net.input_shape()), true); }
+  // Images of f32 count as data. A cast of them is an activation.
+  explicit ActivationWalk(const Sequential& net) {
+    walk(net, image_bytes(net.input_shape(), net.type()), net.type() == DType::f32);
+  }
   const std::vector<std::size_t>& alive() const { return alive_; }
 
  private:
   // `before` is the input's size; the layer that keeps it counts it. Returns whether the output is kept.
   bool walk(const Sequential& layers, std::size_t before, bool before_is_kept) {
+    Shape input = layers.input_shape();
     for (const Sequential::Item& item : layers.items()) {
       Layer& layer = *item.layer;
-      std::size_t at_work = before;
+      const Shape& output = layer.output_shape();
+      const bool by_casts = casts(layers, layer);  // which it keeps, if anything; they have gradients, too
+      const std::size_t read = by_casts ? image_bytes(input) : 0, written = by_casts ? image_bytes(output) : 0;
+      input = output;
+      std::size_t at_work = before + read + written;
       if (!layer.paths().empty()) {
         const Joined joined = walk_paths(layer, before, before_is_kept);
         before_is_kept = joined.keeps_input;
         at_work = std::max(before, joined.held);
       }
       needs_grad_ = needs_grad_ || is_trained(layer);
-      const bool keeps_input = needs_grad_ && layer.keeps_input();
-      if (keeps_input && !before_is_kept) kept_ += before;
+      const bool keeps_input = needs_grad_ && layer.keeps_input(), keeps_output = needs_grad_ && layer.keeps_output();
+      if (keeps_input && by_casts) kept_ += read;
+      if (keeps_input && !by_casts && !before_is_kept) kept_ += before;
       before_is_kept = before_is_kept || keeps_input;
       if (needs_grad_) kept_ += layer.kept_bytes();
       alive_.push_back(kept_ + at_work);
       if (layer.shares_input()) continue;
-      const std::size_t after = image_bytes(layer.output_shape());
-      const bool keeps_output = needs_grad_ && layer.keeps_output();
-      if (keeps_output) kept_ += after;
+      const std::size_t after = image_bytes(output, layer.output_type());
+      if (keeps_output) kept_ += by_casts ? written : after;
       alive_.back() = kept_ + at_work + after;
       before = after;
-      before_is_kept = keeps_output;
+      before_is_kept = keeps_output && !by_casts;
     }
     return before_is_kept;
   }
@@ -79,8 +92,9 @@ class ActivationWalk {
       kept_ -= input;
       output_needs_grad = output_needs_grad || needs_grad_;
       if (output_is_kept) continue;
-      held += image_bytes(path->output_shape());
-      kept_ += image_bytes(path->output_shape());
+      const std::size_t output = image_bytes(path->output_shape(), path->type());
+      held += output;
+      kept_ += output;
     }
     needs_grad_ = output_needs_grad;
     kept_ -= held;

@@ -14,6 +14,7 @@
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/parameter.h"
+#include "framework/precision.h"
 #include "framework/printable.h"
 #include "framework/random.h"
 #include "framework/text.h"
@@ -60,7 +61,19 @@ void require_new(const std::string& file) {
   require_writable(file);
 }
 
-int merge(const Flags& flags, const std::string& path, const std::string& model_file, const std::string& out) {
+DType parse_store(const std::string& text) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16})
+    if (text == to_string(precision)) return storage_of(precision);
+  throw Error(ErrorKind::config, "--store: " + unknown_name("type", text, {"fp32", "bf16", "fp16"}));
+}
+
+struct MergeArguments {
+  std::string path, model_file, out, store = "fp32";
+};
+
+int merge(const Flags& flags, const MergeArguments& arguments) {
+  const auto& [path, model_file, out, store] = arguments;
+  const DType store_type = parse_store(store);
   const std::string config_file = out + ".yaml", weights_file = out + ".safetensors";
   for (const std::string& file : {config_file, weights_file}) require_new(file);
   const Trained trained = open_trained(path, model_file, flags, {});
@@ -75,9 +88,10 @@ int merge(const Flags& flags, const std::string& path, const std::string& model_
   const Experiment small = load_experiment_text(yaml, config_file, {}, {});
   const Sequential& small_net = *small.model.net;
   put_values(small_net, fitting_values(ctx, small_net, source_of({merged.weights, {}}), weights_file));
-  const double apart = difference(outputs(ctx, net), outputs(ctx, small_net));
+  save_weights(weights_file, ctx, small_net, info.classes, {}, store_type);
   write_file_atomically(config_file, yaml);
-  save_weights(weights_file, ctx, small_net, info.classes, {});
+  load_weights(weights_file, ctx, small_net);  // as rounded
+  const double apart = difference(outputs(ctx, net), outputs(ctx, small_net));
 
   write_json(flags, nlohmann::json{{"norms", merged.norms},
                                    {"sums", merged.sums},
@@ -96,12 +110,14 @@ int merge(const Flags& flags, const std::string& path, const std::string& model_
 }  // namespace
 
 Action add_merge(VerbOptions& verb, const Flags& flags) {
-  const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>(),
-             out = std::make_shared<std::string>();
-  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file", {.required = true});
-  verb.add_option("CONFIG", *model_file, "The YAML file, for weights outside of a run folder");
-  verb.add_option("--out", *out, "NAME of the files NAME.yaml and NAME.safetensors", {.required = true});
-  return [&flags, path, model_file, out] { return merge(flags, *path, *model_file, *out); };
+  const auto arguments = std::make_shared<MergeArguments>();
+  verb.add_option("RUN", arguments->path, "A run folder, a checkpoint folder or a weights file", {.required = true});
+  verb.add_option("CONFIG", arguments->model_file, "The YAML file, for weights outside of a run folder");
+  verb.add_option("--out", arguments->out, "NAME of the files NAME.yaml and NAME.safetensors", {.required = true});
+  verb.add_option("--store", arguments->store,
+                  "Type of convolutions' and linear layers' weights in the file: fp32, bf16 or fp16 (fp32)",
+                  {.value = "TYPE"});
+  return [&flags, arguments] { return merge(flags, *arguments); };
 }
 
 }  // namespace twiddle

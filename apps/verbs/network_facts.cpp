@@ -44,7 +44,8 @@ std::vector<LayerFacts> layer_facts(const Sequential& net) {
     for (const Parameter& parameter : item.layer->parameters())
       if (parameter.trainable || parameter.frozen) row.parameters += count_of(parameter.shape);
     row.flops = item.layer->flops();
-    row.activation_bytes = item.layer->shares_input() ? 0 : static_cast<std::size_t>(count_of(row.output)) * 4;
+    if (!item.layer->shares_input())
+      row.activation_bytes = static_cast<std::size_t>(count_of(row.output) * size_of(item.layer->output_type()));
     input = row.output;
     rows.push_back(row);
   }

@@ -26,7 +26,7 @@ std::string state_file(const std::string& folder) {
   return folder + "/state.safetensors";
 }
 
-// visit(name, field) for every field of a RunState.
+// visit(name, field) for every number of a RunState.
 template <class State, class Visit>
 void each_field(State& state, const Visit& visit) {
   visit("step", state.step);
@@ -49,6 +49,14 @@ void each_field(State& state, const Visit& visit) {
   visit("skipped_steps", state.skipped_steps);
 }
 
+// visit(name, field) for those that are strings. Checkpoints of older programs do not have all of them.
+template <class State, class Visit>
+void each_string(State& state, const Visit& visit) {
+  visit("watched", state.watched);
+  visit("validation_set", state.validation_set);
+  visit("precision", state.precision);
+}
+
 Metadata format_state(const RunState& state) {
   Metadata metadata;
   each_field(state, [&metadata](const char* name, const auto& field) {
@@ -56,8 +64,8 @@ Metadata format_state(const RunState& state) {
     const std::to_chars_result end = std::to_chars(text, text + sizeof text, field);  // reads back as the same number
     metadata[join(run_prefix, name)] = std::string(text, end.ptr);
   });
-  metadata[join(run_prefix, "watched")] = state.watched;
-  metadata[join(run_prefix, "validation_set")] = state.validation_set;
+  each_string(state,
+              [&metadata](const char* name, const std::string& field) { metadata[join(run_prefix, name)] = field; });
   return metadata;
 }
 
@@ -94,9 +102,10 @@ RunState parse_state(const ArraySource& contents, const std::string& path) {
       throw Error(ErrorKind::data,
                   join(printable(path), ": '", key, "' in its metadata is '", shown(text), "', below 0"));
   });
-  for (const auto& [name, field] : {std::pair("watched", &state.watched), {"validation_set", &state.validation_set}})
+  each_string(state, [&contents](const char* name, std::string& field) {
     if (const auto found = contents.metadata.find(join(run_prefix, name)); found != contents.metadata.end())
-      *field = found->second;
+      field = found->second;
+  });
   return state;
 }
 

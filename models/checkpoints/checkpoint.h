@@ -24,6 +24,7 @@ struct RunState {
   double improved_score = -1;       // of that epoch
   std::string watched;              // the metric's name
   std::string validation_set;       // fingerprint() of the data that the scores are of; empty: not known
+  std::string precision;            // of the steps before this state; empty: not known
   std::int64_t images = 0;          // trained on in the epoch under way
   double loss_sum = 0;              // over those images, so that a resumed epoch reports the same mean
   std::int64_t right = 0;           // of those images, whose label came first

@@ -19,8 +19,6 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 
 namespace {
 
-using Stored = SafeTensorsHeader::Stored;
-
 constexpr std::string_view checksum_key = "xxh3";
 constexpr std::size_t part_bytes = std::size_t(4) << 20;  // what is read of a file or a GPU at once
 
@@ -38,7 +36,7 @@ std::string contents_hash(const ArrayTable& arrays, const Metadata& metadata) {
   const auto append = [&text](std::string_view part) { text += join(part.size(), ":", part); };
   for (const auto& [name, array] : arrays) {
     append(name);
-    append(array.type == DType::f32 ? "F32" : "I32");
+    append(safetensors_name(array.type));
     append(to_string(array.shape));
   }
   for (const auto& [key, value] : metadata) {
@@ -132,13 +130,13 @@ struct OpenFile {
     for (std::uint64_t begin = entry.begin; begin < entry.end; begin += part.size()) {
       part.resize(std::min<std::uint64_t>(part_bytes, entry.end - begin));
       reader.read(data_begin + begin, part.data(), part.size());
-      const bool half = entry.stored == Stored::f16 || entry.stored == Stored::bf16;
-      const std::string floats = !half                         ? ""
-                                 : entry.stored == Stored::f16 ? as_floats<Half>(part)
-                                                               : as_floats<Bf16>(part);
-      const std::string_view bytes = half ? std::string_view(floats) : std::string_view(part);
-      sum.add(bytes);
-      visit(bytes);
+      sum.add(part);
+      if (entry.type == DType::f16)
+        visit(as_floats<Half>(part));
+      else if (entry.type == DType::bf16)
+        visit(as_floats<Bf16>(part));
+      else
+        visit(part);
     }
     if (has_checksums(metadata))
       verify_checksum(metadata, array_key(name), sum.text(), join("'", name, "'"), reader.path());
@@ -146,13 +144,13 @@ struct OpenFile {
 };
 
 const void* bytes_of(const Tensor& tensor) {
-  return tensor.type() == DType::f32 ? static_cast<const void*>(tensor.read<float>())
-                                     : static_cast<const void*>(tensor.read<std::int32_t>());
+  if (tensor.type() == DType::i32) return tensor.read<std::int32_t>();
+  return with_type(tensor.type(), [&](auto type) -> const void* { return tensor.read<decltype(type)>(); });
 }
 
 void* bytes_of(Tensor& tensor) {
-  return tensor.type() == DType::f32 ? static_cast<void*>(tensor.write<float>())
-                                     : static_cast<void*>(tensor.write<std::int32_t>());
+  if (tensor.type() == DType::i32) return tensor.write<std::int32_t>();
+  return with_type(tensor.type(), [&](auto type) -> void* { return tensor.write<decltype(type)>(); });
 }
 
 }  // namespace
@@ -242,16 +240,18 @@ ArraySource open_safetensors(const std::string& path) {
   SafeTensorsHeader header = parse_header(text, path);
   check_layout(header, file_bytes - 8 - header_bytes, path);
   ArraySource source{{}, header.metadata, {}};
+  ArrayTable stored;
   const auto file =
       std::make_shared<OpenFile>(OpenFile{std::move(reader), {}, 8 + header_bytes, std::move(header.metadata)});
   for (SafeTensorsHeader::Entry& entry : header.entries) {
-    if (entry.stored == Stored::passed_over) continue;
-    source.arrays[entry.name] = {entry.stored == Stored::i32 ? DType::i32 : DType::f32, entry.shape};
+    if (entry.skipped) continue;
+    stored[entry.name] = {entry.type, entry.shape};
+    source.arrays[entry.name] = {entry.type == DType::i32 ? DType::i32 : DType::f32, entry.shape};
     file->entries.emplace(entry.name, std::move(entry));
   }
   if (has_checksums(file->metadata))
-    verify_checksum(file->metadata, std::string(checksum_key), contents_hash(source.arrays, file->metadata),
-                    "the header", path);
+    verify_checksum(file->metadata, std::string(checksum_key), contents_hash(stored, file->metadata), "the header",
+                    path);
   source.read = [file](const std::string& name, const BytesVisitor& visit) { file->read(name, visit); };
   return source;
 }
@@ -279,7 +279,7 @@ std::string write_safetensors(const std::string& path, const ArraySource& conten
     const std::uint64_t header_bytes = header.size();
     write({reinterpret_cast<const char*>(&header_bytes), 8});
     write(header);
-    for (const auto& [name, array] : contents.arrays) contents.read(name, write);
+    for (const std::string& name : order_in_file(contents.arrays)) contents.read(name, write);
   });
   return metadata.at(std::string(checksum_key));
 }

@@ -14,7 +14,7 @@ namespace twiddle {
 struct ArrayFacts {
   DType type = DType::f32;
   Shape shape;
-  std::size_t bytes() const { return 4 * static_cast<std::size_t>(count_of(shape)); }  // both types have four
+  std::size_t bytes() const { return static_cast<std::size_t>(count_of(shape) * size_of(type)); }
 };
 using ArrayTable = std::map<std::string, ArrayFacts>;
 using Metadata = std::map<std::string, std::string>;  // __metadata__

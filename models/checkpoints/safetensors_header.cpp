@@ -34,8 +34,6 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
  private:
-  using Stored = SafeTensorsHeader::Stored;
-
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
     throw Error(ErrorKind::data, join(printable(path_), ": damaged: ", parts...));
@@ -109,20 +107,14 @@ class HeaderReader : public nlohmann::json_sax<json> {
     fail("the ", field_, " of '", name_, "' is not a ", field_ == "dtype" ? "string" : "list");
   }
 
-  Stored stored_as(const std::string& dtype) const {
-    if (dtype == "F32") return Stored::f32;
-    if (dtype == "I32") return Stored::i32;
-    if (dtype == "F16") return Stored::f16;
-    if (dtype == "BF16") return Stored::bf16;
-    if (dtype == "I64" && name_.ends_with(".num_batches_tracked")) return Stored::passed_over;
-    throw Error(ErrorKind::data,
-                join(printable(path_), ": '", name_, "' has dtype ", shown(dtype),
-                     "; only F32, F16, BF16 and I32 can be read (in NumPy: array.astype(numpy.float32))"));
-  }
+  bool is_skipped() const { return dtype_ == "I64" && name_.ends_with(".num_batches_tracked"); }
 
-  static std::uint64_t element_bytes(Stored stored) {
-    if (stored == Stored::passed_over) return 8;
-    return stored == Stored::f16 || stored == Stored::bf16 ? 2 : 4;
+  DType parse_dtype() const {
+    for (const DType type : {DType::f32, DType::i32, DType::f16, DType::bf16})
+      if (dtype_ == safetensors_name(type)) return type;
+    throw Error(ErrorKind::data,
+                join(printable(path_), ": '", name_, "' has dtype ", shown(dtype_),
+                     "; only F32, F16, BF16 and I32 can be read (in NumPy: array.astype(numpy.float32))"));
   }
 
   // A name is printed in messages, so it must be short and without control characters.
@@ -149,7 +141,8 @@ class HeaderReader : public nlohmann::json_sax<json> {
     for (const char* field : entry_fields)
       if (!fields_.contains(field)) fail("'", name_, "' has no ", field, " in its header");
 
-    entry.stored = stored_as(dtype_);
+    entry.skipped = is_skipped();
+    if (!entry.skipped) entry.type = parse_dtype();
 
     std::uint64_t elements = 1;
     for (const std::uint64_t size : shape_) {
@@ -159,7 +152,8 @@ class HeaderReader : public nlohmann::json_sax<json> {
       elements *= factor;
       entry.shape.push_back(static_cast<std::int64_t>(size));
     }
-    const std::uint64_t bytes = element_bytes(entry.stored) * static_cast<std::uint64_t>(count_of(entry.shape));
+    const auto element_bytes = static_cast<std::uint64_t>(entry.skipped ? 8 : size_of(entry.type));
+    const std::uint64_t bytes = element_bytes * static_cast<std::uint64_t>(count_of(entry.shape));
 
     if (offsets_.size() != 2 || offsets_[0] > offsets_[1]) fail("the data_offsets of '", name_, "' are not a range");
     std::tie(entry.begin, entry.end) = std::pair(offsets_[0], offsets_[1]);
@@ -183,6 +177,11 @@ class HeaderReader : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
+
+const char* safetensors_name(DType type) {
+  constexpr const char* names[] = {"F32", "I32", "BF16", "F16"};
+  return names[static_cast<int>(type)];
+}
 
 SafeTensorsHeader parse_header(const std::string& text, const std::string& path) {
   return HeaderReader(path, text.size()).read(text);
@@ -212,15 +211,23 @@ void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std:
   if (position != available) fail(available - position, " bytes follow the last tensor");
 }
 
+std::vector<std::string> order_in_file(const ArrayTable& arrays) {
+  std::vector<std::string> names;
+  for (const auto& [name, array] : arrays) names.push_back(name);
+  std::stable_partition(names.begin(), names.end(),
+                        [&](const std::string& name) { return size_of(arrays.at(name).type) == 4; });
+  return names;
+}
+
 std::string format_header(const ArrayTable& arrays, const Metadata& metadata) {
   json header = json::object();
   if (!metadata.empty()) header[metadata_name] = metadata;
   std::uint64_t position = 0;
-  for (const auto& [name, array] : arrays) {
+  for (const std::string& name : order_in_file(arrays)) {
+    const ArrayFacts& array = arrays.at(name);
     require(name != metadata_name, "a tensor cannot be called '__metadata__' in a safetensors file");
     const std::uint64_t end = position + array.bytes();
-    header[name] = {
-        {"dtype", array.type == DType::f32 ? "F32" : "I32"}, {"shape", array.shape}, {"data_offsets", {position, end}}};
+    header[name] = {{"dtype", safetensors_name(array.type)}, {"shape", array.shape}, {"data_offsets", {position, end}}};
     position = end;
   }
   try {

@@ -11,12 +11,10 @@ namespace twiddle {
 
 // What a safetensors file says about itself before its bytes: 8 bytes of header length, a JSON object, the bytes.
 struct SafeTensorsHeader {
-  // How the file stores an array. F16 and BF16 are read as F32. The batch counter of PyTorch's batch norm (I64) is
-  // skipped, because it is not used.
-  enum class Stored : std::uint8_t { f32, i32, f16, bf16, passed_over };
   struct Entry {
     std::string name;
-    Stored stored = Stored::f32;
+    DType type = DType::f32;  // in the file
+    bool skipped = false;     // the batch counter of PyTorch's batch norm (I64), which is not used
     Shape shape;
     std::uint64_t begin = 0, end = 0;  // counted from the end of the header
   };
@@ -28,6 +26,8 @@ struct SafeTensorsHeader {
 // needs at most about ten times its size.
 constexpr std::uint64_t most_header_bytes = 16u << 20;
 
+const char* safetensors_name(DType type);  // "BF16"
+
 // Reads the JSON; `path` is named in errors. The text may come from anyone: it is read entry by entry, and the first
 // thing that does not belong into such a header stops it.
 SafeTensorsHeader parse_header(const std::string& text, const std::string& path);
@@ -35,7 +35,11 @@ SafeTensorsHeader parse_header(const std::string& text, const std::string& path)
 // Sorts the entries by offset and checks that they cover `available` bytes once each, without overlap or gap.
 void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std::string& path);
 
-// The header of a file that holds these arrays in the order of their names, padded with spaces to whole 8 bytes.
+// Returns the names in the order in which a file stores the arrays: by name, those with elements of 4 bytes first. So
+// all elements are aligned, which some Python loaders require.
+std::vector<std::string> order_in_file(const ArrayTable& arrays);
+
+// The header of a file that holds these arrays in that order, padded with spaces to whole 8 bytes.
 std::string format_header(const ArrayTable& arrays, const Metadata& metadata);
 
 }  // namespace twiddle

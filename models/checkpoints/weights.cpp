@@ -8,6 +8,7 @@
 
 #include "framework/error.h"
 #include "framework/printable.h"
+#include "framework/tensor_ops.h"
 #include "framework/text.h"
 #include "models/checkpoints/torch_names.h"
 #include "models/config/json_text.h"
@@ -139,15 +140,28 @@ ArraySource checked_for_finite(ArraySource source, const std::string& path) {
   return source;
 }
 
+Tensor rounded(Stream& stream, const Parameter& parameter, DType type) {
+  Tensor value = cast(stream, parameter.variable.value(), type);
+  if (!all_finite(stream, value))
+    throw Error(ErrorKind::config,
+                join("'", parameter.name, "' has a value that overflows ",
+                     type == DType::f16 ? "fp16: use --store bf16 or fp32" : "bf16: use --store fp32"));
+  return value;
+}
+
 }  // namespace
 
 std::string save_weights(const std::string& path, Context& ctx, const Sequential& net,
-                         const std::vector<std::string>& classes, const Metadata& more) {
+                         const std::vector<std::string>& classes, const Metadata& more, DType store) {
   std::map<std::string, Tensor> tensors;
-  for (const Parameter* parameter : net.parameters()) {
-    require(parameter->variable.value().defined(), "'", parameter->name, "' has no value to save yet");
-    tensors[parameter->name] = parameter->variable.value();
-  }
+  for (const Sequential::Item* item : net.all_items())
+    for (const Parameter& parameter : item->layer->parameters()) {
+      require(parameter.variable.value().defined(), "'", parameter.name, "' has no value to save yet");
+      // Those that layers read in 16 bits if the network stores activations so.
+      const bool is_rounded =
+          store != DType::f32 && !item->layer->convolutions().empty() && parameter.name.ends_with(".weight");
+      tensors[parameter.name] = is_rounded ? rounded(*ctx.stream, parameter, store) : parameter.variable.value();
+    }
   Metadata metadata = more;
   metadata["format_version"] = format_version;
   metadata["format"] = "pt";  // some Python loaders require it

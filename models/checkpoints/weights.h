@@ -19,9 +19,10 @@ struct WeightsInfo {
 };
 
 // Every parameter of the net by name, batch norm's running state included; `more` joins the file's metadata. Returns
-// the checksum that stands for the whole file.
+// the checksum that stands for the whole file. With bf16 or f16 as `store`, weights of convolutions and linear layers
+// are rounded to it, and all else stays f32. An Error of kind config names a weight that overflows; no file is written.
 std::string save_weights(const std::string& path, Context& ctx, const Sequential& net,
-                         const std::vector<std::string>& classes, const Metadata& more = {});
+                         const std::vector<std::string>& classes, const Metadata& more = {}, DType store = DType::f32);
 
 // Names and shapes must fit, or nothing is changed and the message tells which do not. Names may be ours or PyTorch's
 // (torch_names.h).

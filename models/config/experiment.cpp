@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "framework/error.h"
+#include "framework/gpu_check.h"
+#include "framework/precision.h"
 #include "framework/text.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/sequential.h"
@@ -23,6 +25,23 @@ ConfigNode* find_layers(ConfigNode& tree) {
   ConfigNode::Entry* const model = find_entry(tree, "model");
   ConfigNode::Entry* const layers = model == nullptr ? nullptr : find_entry(model->value, "layers");
   return layers == nullptr || layers->value.kind != Kind::sequence ? nullptr : &layers->value;
+}
+
+// Moves `convolution.precision`, an older place of `precision`, so that an override replaces it. If a file has both,
+// read_config compares them.
+void move_precision(ConfigNode& tree) {
+  ConfigNode::Entry* const convolution = find_entry(tree, "convolution");
+  ConfigNode::Entry* const older = convolution == nullptr ? nullptr : find_entry(convolution->value, "precision");
+  if (older == nullptr || find_entry(tree, "precision") != nullptr) return;
+  ConfigNode::Entry moved = *older;
+  std::erase_if(convolution->value.entries, [](const ConfigNode::Entry& entry) { return entry.key == "precision"; });
+  tree.entries.push_back(std::move(moved));
+}
+
+std::vector<Override> with_moved_precision(std::vector<Override> overrides) {
+  for (Override& each : overrides)
+    if (each.key == "convolution.precision") each.key = "precision";
+  return overrides;
 }
 
 // What is measured where a config says `engine`: that engine's plans if it names one. A plan that it names stays.
@@ -132,6 +151,12 @@ Device device_of(const Config& config, std::optional<int> gpu) {
   return gpu && leaves_open ? Device{Device::Kind::cuda, *gpu} : parse_device(config.device);
 }
 
+void expect_storage(const Device& device, Precision precision) {
+  if (device.kind != Device::Kind::cuda || storage_of(precision) == DType::f32) return;
+  const std::string why = why_no_16_bits(look_at_gpu(device.index));
+  if (!why.empty()) throw Error(ErrorKind::device, why);
+}
+
 // Null if there is none of that name, which is then in the diagnostics.
 std::unique_ptr<Optimizer> read_optimizer(Params& train) {
   auto [name, options] = train.named("optimizer", "sgd");
@@ -180,6 +205,7 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
 
   root.finish();
   diagnostics.throw_if_any();
+  expect_storage(experiment.device, config.convolution.precision);
   config.tree = root.used();
   if (ConfigNode* layers = find_layers(config.tree)) *layers = std::move(built.layers);
   if (!config.data.present)
@@ -193,8 +219,9 @@ Experiment read_experiment(ConfigNode tree, const std::string& file, const std::
   const std::size_t errors_before_layers = diagnostics.size();
   // Before the overrides, so that they reach each layer by its name; and after, for those that brought new layers.
   if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
+  move_precision(tree);
   ConfigNode tree_of_file = tree;
-  apply_overrides(tree, overrides, diagnostics);
+  apply_overrides(tree, with_moved_precision(overrides), diagnostics);
   if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
   const bool layers_are_whole = diagnostics.size() == errors_before_layers;
   Experiment experiment =

@@ -26,7 +26,7 @@ void keep_limits(RunState& state, Trainer::Options& options) {
 
 }  // namespace
 
-void resume(RunState& state, const Config& config, Trainer::Options& options) {
+std::string resume(RunState& state, const Config& config, Trainer::Options& options) {
   keep_limits(state, options);
   // Checkpoints of older programs count batches alone.
   if (state.position < 0) state.position = state.batch * config.train.batch_size;
@@ -34,6 +34,9 @@ void resume(RunState& state, const Config& config, Trainer::Options& options) {
   if (config.seed != state.random_seed && state.position > 0)
     refuse(join("cannot change the seed from ", state.random_seed, " to ", config.seed,
                 " within an epoch: it fixes the image order; resume a checkpoint of an epoch's end, or keep the seed"));
+  const std::string_view precision = to_string(config.convolution.precision);
+  if (state.precision.empty() || state.precision == precision) return "";
+  return join("resumed in ", precision, "; the checkpoint was saved in ", state.precision);
 }
 
 }  // namespace twiddle

@@ -65,6 +65,7 @@ struct Trainer::Impl {
     if (config.train.ema_decay > 0)
       average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay, config.train.ema_warmup);
     net.initialize(ctx);
+    std::string other_precision;
     NetworkClasses classes;
     if (!options.weights.empty()) {
       taken_weights = take_weights(options.weights, ctx, net);
@@ -78,7 +79,7 @@ struct Trainer::Impl {
     map_classes(classes);
     if (!options.resume.empty()) {
       state = restore_checkpoint(options.resume, ctx, net, optimizer, average.get());
-      resume(state, config, options);
+      other_precision = resume(state, config, options);
       ctx.random.restore(config.seed, ctx.random.position());
       saver.resume(options.resume);
     }
@@ -87,7 +88,9 @@ struct Trainer::Impl {
     if (average) average->count_from(state.step);
     warnings = data.data().warnings;
     const std::string of_best = early_stopping.resume(state, data.val() ? fingerprint(data.val()->dataset()) : "");
-    if (!of_best.empty()) warnings.push_back(of_best);
+    for (const std::string& warning : {of_best, other_precision})
+      if (!warning.empty()) warnings.push_back(warning);
+    state.precision = to_string(config.convolution.precision);
     state.limit_batches = options.limit_batches;
     state.overfit_batch = options.overfit_batch ? 1 : 0;
     state.batch = span().batches(state.position);

@@ -22,6 +22,20 @@ TEST(Summary, CountsParametersOfDigitsNetwork) {
   EXPECT_EQ(facts.at("memory_bytes").at("total"), sum);
 }
 
+// The last layer's output is f32.
+TEST(Summary, CountsActivationsOf16Bits) {
+  const auto layers = [](const char* precision) {
+    const Finished run = run_program({"summary", "models/digits.yaml", "--precision", precision, "--json", "-"});
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out).at("layers");
+  };
+  const nlohmann::json bf16 = layers("bf16"), fp32 = layers("fp32");
+  for (const std::size_t layer : {0, 2})
+    EXPECT_EQ(2 * bf16[layer].at("activation_bytes_per_image").get<int>(),
+              fp32[layer].at("activation_bytes_per_image"));
+  EXPECT_EQ(bf16.back().at("activation_bytes_per_image"), fp32.back().at("activation_bytes_per_image"));
+}
+
 TEST(Summary, PlansWithTunedChoices) {
   const auto folder = fresh_folder("summary");
   const std::string cache = "convolution.cache=" + (folder / "choices.txt").string();

@@ -74,6 +74,19 @@ TEST(GpuCheck, ReportsUnusableGpu) {
             "  Another program may hold it; see nvidia-smi, or use --device cpu.");
 }
 
+TEST(GpuCheck, Requires8_0For16Bits) {
+  GpuFacts facts = good_gpu();
+  EXPECT_EQ(why_no_16_bits(facts), "");
+  facts.architecture = 80;
+  EXPECT_EQ(why_no_16_bits(facts), "");
+  facts.name = "Tesla T4", facts.architecture = 75;
+  EXPECT_EQ(
+      why_no_16_bits(facts),
+      "GPU 1, a Tesla T4, has compute capability 7.5; precision bf16 and fp16 need 8.0 or higher: use --precision "
+      "fp32 or tf32, or --device cpu");
+  EXPECT_EQ(why_no_16_bits({}), "");  // no GPU
+}
+
 TEST(GpuCheck, AutoReportsSkippedGpu) {
   GpuFacts facts = good_gpu();
   EXPECT_EQ(why_passed_over(facts), "");

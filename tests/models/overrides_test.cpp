@@ -25,6 +25,15 @@ TEST(Overrides, ReachEverything) {
   EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "a.gz");
 }
 
+TEST(Overrides, ReplacePrecisionInEitherPlace) {
+  for (const std::string before : {"precision: tf32\n", "convolution: {precision: tf32, engine: rule}\n"})
+    for (const std::string key : {"precision", "convolution.precision"}) {
+      const Config config = config_of(smallest_config + before, {{key, "bf16", "--set"}});
+      EXPECT_EQ(config.convolution.precision, Precision::bf16) << before << key;
+      EXPECT_EQ(config.tree.find("convolution")->find("precision"), nullptr) << before << key;
+    }
+}
+
 TEST(Overrides, ReplaceOptionsOfAnotherChoice) {
   for (const std::string before : {"cross_entropy", "{cross_entropy: {label_smoothing: 0.1}}"}) {
     const Config config =

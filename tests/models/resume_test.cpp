@@ -1,5 +1,6 @@
 #include "models/training/resume.h"
 #include "models/checkpoints/checkpoint.h"
+#include "models/checkpoints/safetensors.h"
 
 #include <gtest/gtest.h>
 
@@ -167,12 +168,12 @@ TEST(Resume, ContinuesAfterBatchBeforeBadImage) {
   expect_to_survive_a_bad_picture("train", write_pictures("survive_train", 16), write_pictures("survive_good", 16));
 }
 
-// Such checkpoints count only batches.
+// Such checkpoints count only batches, and their precision is not known.
 TEST(Resume, ReadsCheckpointsOfOlderVersions) {
   RunState state;
   state.position = -1, state.batch = 2, state.random_seed = 3;
   Trainer::Options options;
-  resume(state, small_experiment().config, options);
+  EXPECT_EQ(resume(state, small_experiment().config, options), "");
   EXPECT_EQ(state.position, 40);
 }
 
@@ -284,6 +285,41 @@ TEST(Resume, IsExactWithAccumulation) {
     second.run({}, stop);
     EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
   }
+}
+
+// Four steps, and two steps twice: equal weights, averages and optimizer state.
+TEST(Resume, IsExactIn16Bits) {
+  for (const std::string precision : {"bf16", "fp16"}) {
+    const auto experiment = [&] {
+      return small_experiment({{"precision", precision, "--precision"},
+                               {"train.ema", "{decay: 0.9}", "--set"},
+                               {"train.accumulate", "2", "--set"}});
+    };
+    const std::string straight = new_folder("straight_" + precision), folder = new_folder("resumed_" + precision);
+    train_until(4, straight, experiment());
+    train_until(2, folder, experiment());
+    train_until(4, folder, experiment(), in_folder("", newest_checkpoint(folder)));
+    for (const char* file : {"/model.safetensors", "/state.safetensors"}) {
+      const SafeTensors a = read_safetensors(newest_checkpoint(straight) + file),
+                        b = read_safetensors(newest_checkpoint(folder) + file);
+      EXPECT_EQ(a.metadata, b.metadata) << precision << file;
+      for (const auto& [name, array] : a.arrays) EXPECT_TRUE(array.bytes == b.arrays.at(name).bytes) << name;
+    }
+  }
+}
+
+TEST(Resume, WarnsInOtherPrecision) {
+  const auto in = [](const char* precision) { return small_experiment({{"precision", precision, "--precision"}}); };
+  const std::string folder = new_folder("other_precision");
+  train_until(2, folder, in("fp32"));
+  const auto warnings = [&](const char* precision) {
+    return Trainer(in(precision), in_folder(folder, newest_checkpoint(folder))).warnings();
+  };
+  EXPECT_EQ(warnings("fp32"), std::vector<std::string>());
+  EXPECT_EQ(warnings("bf16"), (std::vector<std::string>{"resumed in bf16; the checkpoint was saved in fp32"}));
+  train_until(4, folder, in("bf16"), in_folder("", newest_checkpoint(folder)));
+  EXPECT_EQ(warnings("bf16"), std::vector<std::string>());
+  EXPECT_EQ(warnings("tf32"), (std::vector<std::string>{"resumed in tf32; the checkpoint was saved in bf16"}));
 }
 
 }  // namespace

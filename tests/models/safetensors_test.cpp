@@ -191,6 +191,26 @@ TEST(SafeTensors, ReadsFp16AndBf16AsFloats) {
             (std::vector<float>{1, -2, 0x1.fep127f, 0x1p-133f, 0x1p-126f, INFINITY}));
 }
 
+// Values of 16 bits come after those of 4 bytes, and their checksums are of what is stored.
+TEST(SafeTensors, WritesFp16AndBf16) {
+  const std::unique_ptr<Stream> stream = make_stream({});
+  const std::string path = temporary("sixteen_bits");
+  write_safetensors(path, source_of(*stream,
+                                    {{"a", Tensor::from<Half>(*stream, {3}, {{0x3c00}, {0xc000}, {0x0001}})},
+                                     {"b", Tensor::from<Bf16>(*stream, {2}, {{0x3f80}, {0x4049}})},
+                                     {"c", Tensor::from(*stream, {1}, {7})}},
+                                    {}));
+  const ArraySource source = open_safetensors(path);
+  EXPECT_EQ(read_tensor(*stream, source, "a").to_vector(*stream), (std::vector<float>{1, -2, 0x1p-24f}));
+  EXPECT_EQ(read_tensor(*stream, source, "b").to_vector(*stream), (std::vector<float>{1, 3.140625f}));
+  EXPECT_EQ(read_tensor(*stream, source, "c").to_vector(*stream), (std::vector<float>{7}));
+  std::string whole = contents_of(path);
+  const std::string values("\0\0\xe0\x40\0\x3c\0\xc0\x01\0\x80\x3f\x49\x40", 14);
+  EXPECT_EQ(whole.substr(whole.size() - 14), values);
+  whole.back() ^= 1;
+  EXPECT_NE(refusal(whole)->find("damaged: 'b' has checksum"), std::string::npos);
+}
+
 TEST(SafeTensors, RefusesEveryTruncation) {
   const std::string path = temporary("whole");
   write_safetensors(path, small_contents());

@@ -117,22 +117,31 @@ TEST_P(EveryDevice, WeightAverageIncludesEveryStep) {
   }
 }
 
-TEST_P(EveryDevice, WeightAverageIsValidatedAndSaved) {
-  const std::string folder = new_folder("average_validated_" + to_string(GetParam()));
-  std::vector<Override> overrides = with_average(GetParam());
+namespace {
+
+void expect_validated_and_saved(const Device& device, const std::string& precision) {
+  const std::string folder = new_folder("average_validated_" + precision + "_" + to_string(device));
+  std::vector<Override> overrides = with_average(device);
   overrides.push_back({"train.epochs", "1", "--epochs"});
+  overrides.push_back({"precision", precision, "--precision"});
   Trainer trainer(small_experiment(overrides), in_folder(folder));
   std::atomic<bool> stop = false;
   trainer.run({}, stop);
   const double validated = trainer.last_validation()->scores.loss;
 
   Experiment experiment = small_experiment(overrides);
-  Context ctx(GetParam(), 3);
+  Context ctx(device, 3);
   experiment.model.net->initialize(ctx);
   const OpenData data = open_data(experiment);
   Loader loader(*data.val, *data.val_augment, {.batch_size = 20});
   load_weights(folder + "/best.safetensors", ctx, *experiment.model.net);
   EXPECT_EQ(evaluate(ctx, *experiment.model.net, *experiment.loss, loader).scores.loss, validated);
+}
+
+}  // namespace
+
+TEST_P(EveryDevice, WeightAverageIsValidatedAndSaved) {
+  for (const char* precision : {"fp32", "bf16"}) expect_validated_and_saved(GetParam(), precision);
 }
 
 namespace {

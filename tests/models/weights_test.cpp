@@ -6,6 +6,7 @@
 
 #include "framework/error.h"
 #include "tests/models/small_run.h"
+#include "tests/models/small_training.h"
 
 namespace twiddle {
 
@@ -21,6 +22,23 @@ std::string load_error(const std::string& path, SmallRun& run) {
   }
 }
 
+template <class T>
+void expect_stored_in() {
+  const std::string path = fresh_path("weights_16_bits.safetensors");
+  const Experiment experiment = small_experiment();
+  const Sequential& net = *experiment.model.net;
+  Context ctx;
+  net.initialize(ctx);
+  save_weights(path, ctx, net, {}, {}, dtype_of<T>);
+  const ArraySource saved = open_safetensors(path);
+  for (const Parameter* parameter : net.parameters()) {
+    std::vector<float> values = parameter->variable.value().to_vector(*ctx.stream);
+    if (parameter->name == "conv1.weight" || parameter->name == "fc1.weight")
+      for (float& value : values) value = to_float(from_float<T>(value));
+    EXPECT_EQ(read_tensor(*ctx.stream, saved, parameter->name).to_vector(*ctx.stream), values) << parameter->name;
+  }
+}
+
 }  // namespace
 
 TEST(Weights, RoundTripWithClasses) {
@@ -32,6 +50,38 @@ TEST(Weights, RoundTripWithClasses) {
   EXPECT_EQ(info.classes, (std::vector<std::string>{"cat", "a \"dog\"", "latin \uFFFD"}));
   for (const Parameter* parameter : other.net.parameters())
     EXPECT_EQ(parameter->variable.value().to_vector(*other.ctx.stream)[0], 5) << parameter->name;
+}
+
+TEST(Weights, StoreOnlyWeightsOfConvolutionsIn16Bits) {
+  expect_stored_in<Bf16>();
+  expect_stored_in<Half>();
+}
+
+// 65,519 is rounded to the largest number of fp16.
+TEST(Weights, NameWeightThatOverflowsFp16) {
+  const std::string path = fresh_path("weights_overflow.safetensors");
+  const Experiment experiment = small_experiment();
+  const Sequential& net = *experiment.model.net;
+  Context ctx;
+  net.initialize(ctx);
+  const std::vector<Parameter*> parameters = net.parameters();
+  const auto set_first_of = [&](std::size_t from_end, float value) {
+    ctx.stream->fill(parameters.at(parameters.size() - from_end)->variable.value().write(), 1, value);
+  };
+  set_first_of(1, 1e6f);  // fc1.bias, which stays f32
+  set_first_of(2, 65519);
+  save_weights(path, ctx, net, {}, {}, DType::f16);
+  set_first_of(2, 65520);
+  save_weights(path, ctx, net, {}, {}, DType::bf16);
+  std::filesystem::remove(path);
+  try {
+    save_weights(path, ctx, net, {}, {}, DType::f16);
+    FAIL() << "an infinite weight was written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_STREQ(error.what(), "'fc1.weight' has a value that overflows fp16: use --store bf16 or fp32");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(Weights, RefuseNonFiniteValues) {
