@@ -131,7 +131,7 @@ TEST(Metrics, ReadUsablePartsOfEditedLines) {
       << "\n";
   const History history = read_history(folder);
   EXPECT_EQ(history.steps.at(0).step, 0);
-  EXPECT_EQ(history.steps.at(0).loss, 0);
+  EXPECT_TRUE(std::isnan(history.steps.at(0).loss));
   EXPECT_EQ(history.epochs.at(0).epoch, 0);
   EXPECT_TRUE(std::isnan(history.epochs.at(0).val.loss));
   const Metrics resumed(folder, metrics_of(TargetKind::label), 100, at(1, 1));
