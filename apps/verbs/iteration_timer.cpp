@@ -99,26 +99,35 @@ void IterationTimer::warm_up(TrainStep& step, IterationTimes& times) {
 }
 
 void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, IterationTimes& times) {
+  FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
+  if (spectra) spectra->reset_use();  // excludes the warm-up
+  sample(
+      seconds, steps, times, [&] { run(step); },
+      [&] {
+        const StepEvents& events = step.events();
+        times.forward.samples.push_back(events.forward->milliseconds_since(*events.start));
+        times.backward.samples.push_back(events.backward->milliseconds_since(*events.forward));
+        times.update.samples.push_back(events.update->milliseconds_since(*events.backward));
+      });
+  if (spectra) times.spectra = spectra->use();
+}
+
+void IterationTimer::sample(double seconds, int steps, IterationTimes& times, const std::function<void()>& step,
+                            const std::function<void()>& after) {
   Stream& stream = *ctx_.stream;
   stream.reset_peak();
-  const auto run_step = [&] { run(step); };
   // On a GPU, a sample is many steps without synchronization, as in training. If `steps` is given, each step is a
   // sample.
   if (steps == 0 && stream.device().kind != Device::Kind::cpu)
     times.steps_a_sample =
-        as_rank_0(std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, run_step), 1e-3)), 1, 100));
-  FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
-  if (spectra) spectra->reset_use();  // excludes the warm-up
+        as_rank_0(std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, step), 1e-3)), 1, 100));
   const std::int64_t allocations = allocated(), waits = stream.synchronizations();
   const Clock::time_point end =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   const int most = steps > 0 ? steps : most_steps;
   for (int done = 0; done < most; done += times.steps_a_sample) {
-    times.whole.samples.push_back(time_in_a_row(stream, times.steps_a_sample, run_step));
-    const StepEvents& events = step.events();
-    times.forward.samples.push_back(events.forward->milliseconds_since(*events.start));
-    times.backward.samples.push_back(events.backward->milliseconds_since(*events.forward));
-    times.update.samples.push_back(events.update->milliseconds_since(*events.backward));
+    times.whole.samples.push_back(time_in_a_row(stream, times.steps_a_sample, step));
+    after();
     if (steps > 0 || times.whole.samples.size() < least_samples) continue;
     times.steady = as_rank_0(times.whole.variation() < steady_variation ? 1 : 0) != 0;
     if (times.steady || as_rank_0(Clock::now() > end ? 1 : 0) != 0) break;
@@ -126,7 +135,46 @@ void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, Iter
   times.allocations = allocated() - allocations;
   times.waits = stream.synchronizations() - waits;
   times.memory = stream.memory();
-  if (spectra) times.spectra = spectra->use();
+}
+
+IterationTimes IterationTimer::forward_passes(double seconds, int steps, bool capture) {
+  const EvaluationMode evaluates(ctx_);
+  IterationTimes times;
+  const auto pass = [this] {
+    batch_.images.write();  // invalidates spectra from the previous pass, because the images stay the same
+    model_.net->forward(ctx_, Variable(batch_.images));
+  };
+  for (; times.warm_up < warm_up_steps; ++times.warm_up) pass();
+  const std::unique_ptr<Graph> graph = capture ? this->capture(pass, times.why_not_captured) : nullptr;
+  times.captured = graph != nullptr;
+  sample(
+      seconds, steps, times,
+      [&] {
+        if (graph)
+          graph->replay();
+        else
+          pass();
+      },
+      [] {});
+  return times;
+}
+
+// Null if it is impossible.
+std::unique_ptr<Graph> IterationTimer::capture(const std::function<void()>& pass, std::string& why_not) try {
+  // The graph must not read spectra whose memory it does not hold, and no later pass can use those that it computes.
+  const auto forget_spectra = [this] {
+    for (const TunedConvolution* convolution : model_.net->convolutions()) convolution->tuner().forget();
+  };
+  forget_spectra();
+  std::unique_ptr<Graph> graph = ctx_.stream->capture([&] {
+    pass();
+    forget_spectra();
+  });
+  if (!graph) why_not = "the device captures no graphs";
+  return graph;
+} catch (const Error& error) {
+  why_not = error.what();
+  return nullptr;
 }
 
 std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,8 @@ class IterationTimer {
   // no timers within a phase. `capture`: replays a CUDA graph if the device supports it, else runs eagerly. `together`:
   // the ranks train on one batch, also in all later calls.
   IterationTimes whole_iterations(double seconds, int steps, bool capture, bool together = false);
+  // Times the forward pass of evaluation in the same way: only `whole`, `steady`, `captured` and the counts are set.
+  IterationTimes forward_passes(double seconds, int steps, bool capture);
   // Times each layer and pass over a few more iterations.
   std::vector<LayerTime> layer_by_layer(int steps);
 
@@ -52,6 +56,10 @@ class IterationTimer {
   void run(TrainStep& step);
   void warm_up(TrainStep& step, IterationTimes& times);
   void time_steps(TrainStep& step, double seconds, int steps, IterationTimes& times);
+  std::unique_ptr<Graph> capture(const std::function<void()>& pass, std::string& why_not);
+  // Runs `step` in samples of as many steps as take sample_ms, and calls `after` for each sample.
+  void sample(double seconds, int steps, IterationTimes& times, const std::function<void()>& step,
+              const std::function<void()>& after);
   int as_rank_0(int number);
 
   Context& ctx_;

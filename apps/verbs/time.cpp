@@ -31,7 +31,7 @@ struct TimeArguments {
   int gpus = 0;
   double seconds = 10;
   int steps = 0;
-  bool no_graph = false;
+  bool no_graph = false, forward = false;
 };
 
 constexpr int profiled_steps = 5;
@@ -152,6 +152,40 @@ std::string length_text(const TimeArguments& arguments) {
 void print_phase(const Flags& flags, const std::string& phase) {
   std::fflush(stdout);
   if (flags.verbosity >= 0) write_stderr("timing " + phase + " ...\n");
+}
+
+// The forward pass of evaluation, as `predict` and `eval` run it.
+int time_forward(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment,
+                 Communicator& ranks) {
+  const Config& config = experiment.config;
+  const std::int64_t batch = config.train.batch_size;
+  const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu, print = flags.json != "-";
+  IterationTimer timer(ctx, experiment.model, *experiment.loss, *experiment.optimizer, batch, ranks);
+  print_phase(flags, "forward passes, " + length_text(arguments));
+  const IterationTimes times = timer.forward_passes(arguments.seconds, arguments.steps, on_gpu && !arguments.no_graph);
+  const double median = times.whole.quantile(0.5), images_per_second = 1000 * static_cast<double>(batch) / median;
+  if (print) {
+    fmt::print("{}  batch {}x{}  {}  {}\nforward pass, {}: {:.3f} ms, {:.1f} images/s ({} timed, variation {:.1f} %)\n",
+               printable(config.name), batch, to_string(config.input), to_string(config.convolution.precision),
+               describe(ctx.stream->device()), times.captured ? "replayed from a CUDA graph" : "eager", median,
+               images_per_second, format_count(static_cast<std::int64_t>(times.steps())),
+               100 * times.whole.variation());
+    if (!times.why_not_captured.empty()) fmt::print("no CUDA graph: {}\n", times.why_not_captured);
+  }
+  write_json(flags, nlohmann::json{{"model", config.name},
+                                   {"input", config.input},
+                                   {"batch_size", batch},
+                                   {"precision", to_string(config.convolution.precision)},
+                                   {"device", describe(ctx.stream->device())},
+                                   {"twiddle", version()},
+                                   {"commit", commit()},
+                                   {"captured", times.captured},
+                                   {"timed", times.steps()},
+                                   {"variation", times.whole.variation()},
+                                   {"forward", to_json(times.whole)},
+                                   {"images_per_second", images_per_second},
+                                   {"peak_pool_bytes", times.memory.peak}});
+  return 0;
 }
 
 int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment,
@@ -278,6 +312,9 @@ int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
   Context ctx(experiment.device, experiment.config.seed);
   require_memory(experiment.model, size, ctx.stream->memory());
   try {
+    if (arguments.forward && ranks.size() > 1)
+      throw Error(ErrorKind::config, "--forward times one process: omit --gpus");
+    if (arguments.forward) return time_forward(flags, arguments, ctx, experiment, ranks);
     return ranks.size() > 1 ? time_on_ranks(flags, arguments, ctx, experiment, ranks)
                             : time_model(flags, arguments, ctx, experiment, ranks);
   } catch (const OutOfMemory& error) {
@@ -295,6 +332,7 @@ Action add_time(VerbOptions& verb, const Flags& flags) {
                   {.value = "S", .check = number_between(0.01, 1e6)});
   verb.add_option("--steps", arguments->steps, "Run exactly N iterations, timed one by one",
                   {.value = "N", .check = whole_number_between(1, 1000000)});
+  verb.add_flag("--forward", arguments->forward, "The forward pass of evaluation alone, on one process");
   verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none replayed from a CUDA graph");
   return [&flags, arguments] {
     if (arguments->gpus > 0 && !is_started_rank()) return run_on_gpus(arguments->gpus);

@@ -4,6 +4,7 @@
 
 #include "framework/ranks/communicator.h"
 #include "tests/models/small_training.h"
+#include "tests/support/every_device.h"
 
 namespace twiddle {
 namespace {
@@ -52,4 +53,20 @@ TEST(IterationTimer, ReportsAllocationsInEveryStep) {
 }
 
 }  // namespace
+
+TEST_P(EveryDevice, IterationTimerTimesForwardPasses) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    const Experiment experiment =
+        small_experiment({{"device", to_string(GetParam()), "--device"}, {"precision", precision, "--precision"}});
+    Context ctx(experiment.device);
+    const auto alone = make_one_rank();
+    IterationTimer timer(ctx, experiment.model, *experiment.loss, *experiment.optimizer, 4, *alone);
+    const IterationTimes times = timer.forward_passes(1, 5, true);
+    EXPECT_EQ(times.whole.samples.size(), 5u);
+    EXPECT_GT(times.whole.quantile(0), 0);
+    EXPECT_EQ(times.captured, GetParam().kind == Device::Kind::cuda) << times.why_not_captured;
+    EXPECT_EQ(times.allocations, 0);
+  }
+}
+
 }  // namespace twiddle
