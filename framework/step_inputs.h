@@ -13,6 +13,7 @@ class StepInputs {
     double rank_share = 1;      // of this rank's rows in the batch ...
     double update_share = 1;    // ... and in all batches of the update
     double average_share = 1;   // of the new weights in their moving average
+    double images = 0;          // of the update so far, of all ranks
   };
   // `loss_scale`, one element, is read at each set(); undefined: 1.
   StepInputs(Stream& stream, const Tensor& guard, const Tensor& loss_scale = {});
@@ -25,11 +26,12 @@ class StepInputs {
   const Tensor& gradient_share() const { return gradient_share_; }
   const Tensor& rank_share() const { return rank_share_; }
   const Tensor& update_share() const { return update_share_; }
+  const Tensor& images() const { return images_; }
   const Tensor& loss_factor() const { return loss_factor_; }  // rank_share times the loss scale
   const std::uint64_t* random_position() const;
 
  private:
-  Tensor rate_, gradient_share_, rank_share_, update_share_, average_share_;
+  Tensor rate_, gradient_share_, rank_share_, update_share_, average_share_, images_;
   Tensor random_position_;  // in two words
   Tensor guard_, found_bad_;
   Tensor loss_scale_, loss_factor_;

@@ -13,10 +13,6 @@ struct Add {
   TWIDDLE_HD float operator()(float a, float b) const { return a + b; }
 };
 
-struct AddFinite {
-  TWIDDLE_HD float operator()(float sum, float x) const { return x - x == 0 ? sum + x : sum; }
-};
-
 struct Same {
   TWIDDLE_HD float operator()(float x) const { return x; }
 };
@@ -98,12 +94,6 @@ void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
     using T = decltype(t);
     map_elements(stream, sum.size(), Add{}, 1, sum.write<T>(), a.read<T>(), b.read<T>());
   });
-}
-
-void add_finite(Stream& stream, const Tensor& x, Tensor& sum) {
-  require(x.shape() == sum.shape(), "add_finite: shapes ", to_string(x.shape()), ", ", to_string(sum.shape()),
-          " differ");
-  map_elements(stream, sum.size(), AddFinite{}, 1, sum.write(), sum.read(), x.read());
 }
 
 Tensor cast(Stream& stream, const Tensor& x, DType type) {

@@ -7,8 +7,6 @@ namespace twiddle {
 // Sums are computed in f32 or double.
 // sum = a + b, elementwise; all of one type, f32, bf16 or f16. sum may be a or b.
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum);
-// sum += x, except for elements of x that are not finite.
-void add_finite(Stream& stream, const Tensor& x, Tensor& sum);
 // Returns x with elements of `type`, rounded to nearest even: x itself if it has that type or is undefined. f32, bf16
 // and f16.
 Tensor cast(Stream& stream, const Tensor& x, DType type);

@@ -14,8 +14,14 @@ struct LossScale {
 
   double value = 1;
   bool adapts = false;
-  std::int64_t good_steps = 0;     // updates since the scale changed
+  std::int64_t good_steps = 0;     // updates since the scale changed; not counted if it does not adapt
   std::int64_t skipped_steps = 0;  // in all
+  std::int64_t left_out = 0;       // images of the epoch whose loss was left out
+};
+
+// Losses of an update and of the epoch, each as TrainStep::sums() has them, and the update's images, one element.
+struct LossSums {
+  Tensor of_update, of_epoch, images;
 };
 
 // Clips an update's gradients by their L2 norm, and divides them by the loss scale: as one factor for the update. It
@@ -26,13 +32,15 @@ class GradientScale {
   GradientScale(Stream& stream, double clip_norm, const LossScale& loss_scale = {});
 
   // Before each update, with gradient_norm(). Returns the numbers with which the update scales and clips. If the norm
-  // is not finite, the update changes nothing. That is bad, as in StepNumbers, unless the scale adapts and is above 1:
-  // then the step is skipped. After a step that was bad, nothing changes any more.
-  StepNumbers begin_update(Stream& stream, const Tensor& norm, StepNumbers numbers);
+  // or the update's loss is not finite, the update changes nothing. That is bad, as in StepNumbers, unless the scale
+  // adapts and is above 1: then the step is skipped. After a step that was bad, nothing changes any more. `losses`, if
+  // given, are added to the epoch's and set to 0; a loss that is not finite is left out.
+  StepNumbers begin_update(Stream& stream, const Tensor& norm, StepNumbers numbers, LossSums* losses = nullptr);
 
   const Tensor& loss_scale() const { return scale_; }  // one element: of the next step
-  const Tensor& state() const { return state_; }       // three elements: loss scale, good steps, skipped steps
+  const Tensor& state() const { return state_; }       // four elements: loss scale, good steps, skipped steps, left out
   LossScale read(Stream& stream) const;                // waits for the stream
+  void begin_epoch(Stream& stream);                    // nothing is left out yet
 
  private:
   float clip_norm_;

@@ -63,14 +63,17 @@ class CastAroundEngine final : public ConvEngine {
   void forget_gone() override { engine_->forget_gone(); }
 
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
-    if (is_native(problem, pass)) return engine_->plans(problem, pass, most);
+    // A library may have none for 16 bits.
+    if (is_native(problem, pass))
+      if (ConvPlans native = engine_->plans(problem, pass, most); !native.empty() || is_f32(problem)) return native;
     ConvPlans found = engine_->plans(in_f32(problem), pass, most);
     for (auto& each : found) each = cast_around(std::move(each), problem, pass);
     return found;
   }
   std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, ConvPass pass,
                                        std::string_view name) const override {
-    if (is_native(problem, pass)) return engine_->plan(problem, pass, name);
+    if (is_native(problem, pass))
+      if (auto native = engine_->plan(problem, pass, name); native != nullptr || is_f32(problem)) return native;
     auto found = engine_->plan(in_f32(problem), pass, name);
     return found == nullptr ? nullptr : cast_around(std::move(found), problem, pass);
   }
@@ -84,8 +87,9 @@ class CastAroundEngine final : public ConvEngine {
 
  private:
   bool is_native(const ConvProblem& problem, ConvPass pass) const {
-    return storage_of(problem.precision) == DType::f32 || engine_->takes_16_bits(problem, pass);
+    return is_f32(problem) || engine_->takes_16_bits(problem, pass);
   }
+  static bool is_f32(const ConvProblem& problem) { return storage_of(problem.precision) == DType::f32; }
   static ConvProblem in_f32(ConvProblem problem) {
     problem.precision = Precision::tf32;
     return problem;

@@ -47,6 +47,7 @@ void each_field(State& state, const Visit& visit) {
   visit("loss_scale", state.loss_scale);
   visit("good_steps", state.good_steps);
   visit("skipped_steps", state.skipped_steps);
+  visit("left_out", state.left_out);
 }
 
 // visit(name, field) for those that are strings. Checkpoints of older programs do not have all of them.
@@ -80,7 +81,7 @@ const std::string& metadata_of(const ArraySource& contents, const std::string& k
 bool is_new_field(std::string_view name) {
   return name == "right" || name == "position" || name == "limit_batches" || name == "overfit_batch" ||
          name == "improved_score" || name == "improved_epoch" || name == "loss_scale" || name == "good_steps" ||
-         name == "skipped_steps";
+         name == "skipped_steps" || name == "left_out";
 }
 
 bool is_score(std::string_view name) {

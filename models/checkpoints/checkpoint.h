@@ -29,8 +29,8 @@ struct RunState {
   double loss_sum = 0;              // over those images, so that a resumed epoch reports the same mean
   std::int64_t right = 0;           // of those images, whose label came first
   double loss_scale = 0;            // of the next step; 0: the run has none
-  std::int64_t good_steps = 0, skipped_steps = 0;     // see LossScale
-  std::int64_t limit_batches = 0, overfit_batch = 0;  // Trainer::Options, as the run was begun
+  std::int64_t good_steps = 0, skipped_steps = 0, left_out = 0;  // see LossScale
+  std::int64_t limit_batches = 0, overfit_batch = 0;             // Trainer::Options, as the run was begun
 };
 
 // Bytes of the tensors in files that a run leaves: a checkpoint, with the optimizer's state of all ranks, and weights.

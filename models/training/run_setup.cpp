@@ -17,7 +17,7 @@ constexpr std::size_t code_used_later = std::size_t(9) << 20;
 
 LossScale loss_scale_of(const Config& config, const RunState& state) {
   if (config.train.loss_scale > 0) return {.value = config.train.loss_scale, .skipped_steps = state.skipped_steps};
-  if (state.loss_scale > 0) return {state.loss_scale, true, state.good_steps, state.skipped_steps};
+  if (state.loss_scale > 0) return {state.loss_scale, true, state.good_steps, state.skipped_steps, state.left_out};
   return {.value = LossScale::first, .adapts = true};
 }
 

@@ -15,7 +15,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // On the host.
 struct Numbers {
-  float loss, loss_sum, scale[3];
+  float loss, loss_sum, scale[4];
 };
 
 }  // namespace

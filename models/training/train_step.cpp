@@ -105,12 +105,13 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
 
 void TrainStep::update(Tensor loss) {
   if (sharded_) reduce_over_ranks(loss);
-  if (sharded_ || skips_steps()) add_own_sums();
+  if (sharded_ && !skips_steps()) add_own_sums();
   std::vector<Parameter*>& updated = sharded_ ? sharded_->shard() : parameters_;
   StepNumbers numbers = inputs_.for_update(), of_average = inputs_.for_average();
   if (scale_) {
     const Tensor norm = gradient_norm(*ctx_.stream, updated, options_.ranks);
-    numbers = scale_->begin_update(*ctx_.stream, norm, numbers);
+    LossSums losses{own_sums_, sums_, inputs_.images()};
+    numbers = scale_->begin_update(*ctx_.stream, norm, numbers, skips_steps() ? &losses : nullptr);
     if (options_.average && options_.average->begun()) of_average.guard = numbers.guard;  // it begins even if skipped
   }
   optimizer_.step(ctx_, updated, numbers);
@@ -159,7 +160,8 @@ void TrainStep::set_inputs(const Batch& batch, double rate) {
                              .gradient_share = share(batch.rows_of_all(), images_),
                              .rank_share = share(batch.rows_here(), batch.rows_of_all()),
                              .update_share = share(images_here_, images_),
-                             .average_share = options_.average ? options_.average->next_share() : 1});
+                             .average_share = options_.average ? options_.average->next_share() : 1,
+                             .images = static_cast<double>(images_)});
 }
 
 Tensor& TrainStep::sums() {
@@ -211,10 +213,7 @@ void TrainStep::reduce_over_ranks(Tensor& loss) {
 
 void TrainStep::add_own_sums() {
   Stream& stream = *ctx_.stream;
-  if (skips_steps())
-    add_finite(stream, own_sums_, sums_);
-  else
-    add(stream, sums_, own_sums_, sums_);
+  add(stream, sums_, own_sums_, sums_);
   stream.fill(own_sums_.write(), own_sums_.size(), 0);
 }
 

@@ -64,7 +64,7 @@ class TrainStep {
   // no reason to skip the step. Losses of skipped steps that are not finite are left out.
   Tensor& sums();
   // Null if gradients are used as they are.
-  const GradientScale* gradient_scale() const { return scale_ ? &*scale_ : nullptr; }
+  GradientScale* gradient_scale() { return scale_ ? &*scale_ : nullptr; }
   bool scales_loss() const { return options_.loss_scale.has_value(); }
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }

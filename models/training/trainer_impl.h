@@ -126,9 +126,10 @@ struct Trainer::Impl {
     const std::vector<float> sums = train_step->sums().to_vector(*ctx.stream);
     state.loss_sum = sums.at(0);
     state.right = static_cast<std::int64_t>(sums.at(1));
-    if (!scale_state().defined()) return;
-    const LossScale now = train_step->gradient_scale()->read(*ctx.stream);
-    state.loss_scale = now.value, state.good_steps = now.good_steps, state.skipped_steps = now.skipped_steps;
+    const bool scales = train_step->scales_loss();
+    const LossScale now = scales ? train_step->gradient_scale()->read(*ctx.stream) : LossScale();
+    state.loss_scale = scales ? now.value : 0;
+    state.good_steps = now.good_steps, state.skipped_steps = now.skipped_steps, state.left_out = now.left_out;
   }
 
   bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
@@ -230,7 +231,7 @@ struct Trainer::Impl {
   }
 
   // Undefined if the loss is not scaled.
-  Tensor scale_state() const { return train_step->scales_loss() ? train_step->gradient_scale()->state() : Tensor(); }
+  Tensor scale_state() { return train_step->scales_loss() ? train_step->gradient_scale()->state() : Tensor(); }
 
   StepReport report_of_step() const {
     StepReport report;
@@ -335,7 +336,9 @@ struct Trainer::Impl {
     report.step = state.step;
     report.rate = first_step ? rate_at(start_of_last_update()) : step_rate;
     const auto trained = static_cast<double>(std::max<std::int64_t>(state.images, 1));
-    report.train_loss = state.loss_sum / trained;  // as caught up with
+    // As caught up with. Steps that the loss scale skipped may leave no loss at all.
+    const auto with_loss = trained - static_cast<double>(state.left_out);
+    report.train_loss = with_loss > 0 ? state.loss_sum / with_loss : std::nan("");
     if (loss_function.target() == TargetKind::label) report.train_top1 = static_cast<double>(state.right) / trained;
     report.seconds = seconds;
     report.loss_scale = state.loss_scale, report.skipped_steps = state.skipped_steps;
@@ -350,6 +353,7 @@ struct Trainer::Impl {
     ++state.epoch;
     state.batch = state.position = state.images = 0;
     set_sums(0, 0);
+    if (train_step->scales_loss()) train_step->gradient_scale()->begin_epoch(*ctx.stream);
     if (report.has_validation) report.best = early_stopping.take(report.epoch, report.val, state);
     if (report.best) {
       const AveragedWeights averaged(average.get());

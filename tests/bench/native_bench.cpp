@@ -10,6 +10,7 @@
 #include "framework/context.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuner/timing.h"
+#include "tests/support/noise.h"
 
 using namespace twiddle;
 
@@ -73,7 +74,8 @@ void time_product(Context& ctx, Shaped shaped) {
   Stream& stream = *ctx.stream;
   NativeProduct& p = shaped.product;
   const auto factor = [&](std::int64_t lines, bool one) {
-    return cast(stream, Tensor::filled(stream, {(one ? 1 : p.matrices) * lines * p.k}, 0.5f), p.type);
+    const std::int64_t count = (one ? 1 : p.matrices) * lines * p.k;
+    return cast(stream, Tensor::from(stream, {count}, noise(count)), p.type);  // random: constant data needs less power
   };
   const Tensor a = factor(p.m, p.one_a), b = factor(p.n, p.one_b);
   Tensor c(stream, {(p.sums_matrices ? 1 : p.matrices) * p.m * p.n}, p.type_of_c);

@@ -20,6 +20,8 @@ struct ScaledUpdate {
   std::unique_ptr<Optimizer> optimizer;
   GradientScale scale;
   Tensor run_guard = Tensor::filled(*ctx.stream, {1}, 3), found_bad = Tensor::filled(*ctx.stream, {1}, 0);
+  LossSums losses{Tensor::filled(*ctx.stream, {2}, 0), Tensor::filled(*ctx.stream, {2}, 3),
+                  Tensor::filled(*ctx.stream, {1}, 8)};
 
   ScaledUpdate(const Device& device, double clip_norm, const LossScale& loss_scale = {}, const char* kind = "sgd")
       : ctx(device), scale(*ctx.stream, clip_norm, loss_scale) {
@@ -36,7 +38,7 @@ struct ScaledUpdate {
     Stream& stream = *ctx.stream;
     parameter.variable.grad() = Tensor::from(stream, {2}, gradient);
     const StepNumbers numbers{Tensor::filled(stream, {1}, 1), run_guard, found_bad};
-    optimizer->step(ctx, parameters, scale.begin_update(stream, gradient_norm(stream, parameters), numbers));
+    optimizer->step(ctx, parameters, scale.begin_update(stream, gradient_norm(stream, parameters), numbers, &losses));
     return parameter.variable.value().to_vector(stream);
   }
   bool is_bad() { return std::isnan(found_bad.to_vector(*ctx.stream).at(0)); }
@@ -91,6 +93,30 @@ TEST_P(EveryDevice, GradientScaleSkipsStepAndHalves) {
     EXPECT_EQ(update.update({infinity, 1}), before);
     EXPECT_TRUE(update.is_bad()) << "at a scale of 1";
   }
+}
+
+// As of binary cross entropy, whose gradient is finite where its loss is not.
+TEST_P(EveryDevice, GradientScaleSkipsStepWithBadLoss) {
+  ScaledUpdate update(GetParam(), 0, {.value = 4, .adapts = true});
+  Stream& stream = *update.ctx.stream;
+  update.losses.of_update = Tensor::from<float>(stream, {2}, {infinity, 5});
+  EXPECT_EQ(update.update({1, 1}), untouched);
+  const LossScale now = update.scale.read(stream);
+  EXPECT_EQ(now.value, 2);
+  EXPECT_EQ(now.skipped_steps, 1);
+  EXPECT_EQ(now.left_out, 8);
+  EXPECT_EQ(update.losses.of_epoch.to_vector(stream), (std::vector<float>{3, 8}));
+  EXPECT_EQ(update.losses.of_update.to_vector(stream), (std::vector<float>{0, 0}));
+  update.scale.begin_epoch(stream);
+  EXPECT_EQ(update.scale.read(stream).left_out, 0);
+}
+
+// A run that had another kind of scale before may have counted further.
+TEST_P(EveryDevice, GradientScaleDoublesAfterMoreThanPeriod) {
+  ScaledUpdate update(GetParam(), 0, {4, true, LossScale::period + 100}), fixed(GetParam(), 0, {.value = 4});
+  update.update({0, 0}), fixed.update({0, 0});
+  EXPECT_EQ(update.scale.read(*update.ctx.stream).value, 8);
+  EXPECT_EQ(fixed.scale.read(*fixed.ctx.stream).good_steps, 0);
 }
 
 TEST_P(EveryDevice, GradientScaleDoublesAfterPeriod) {

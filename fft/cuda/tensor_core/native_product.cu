@@ -123,6 +123,7 @@ std::size_t scratch_bytes(const Device& device, const NativeProduct& product) {
 }
 
 void multiply_native(Stream& stream, const NativeProduct& product, void* scratch) {
+  require(std::min({product.m, product.n, product.k, product.matrices}) > 0, "a product of an empty matrix");
   if (product.type == DType::bf16)
     tensor_core::multiply_as<__nv_bfloat16>(stream, product, scratch);
   else

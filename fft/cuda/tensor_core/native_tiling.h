@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <limits>
 
 #include "fft/cuda/tensor_core/native_work.h"
@@ -32,14 +33,15 @@ inline std::int64_t tiles_of(const NativeProduct& product, const NativeTiling& t
 // Selects the tiling with the least time of the busiest multiprocessor, in steps of 128 x 128.
 inline NativeTiling tiling_of(const NativeProduct& product, int multiprocessors) {
   // Tensor cores truncate sums: an error of 2e-4 at 32,768 terms.
-  constexpr std::int64_t longest = 32768 / native_depth;
+  constexpr std::int64_t longest = 32768 / native_depth, most_parts = 64;
+  const std::int64_t fewest = quotient_up(steps_of(product), longest);
   constexpr double wide = 1.8, ends_of_a_tile = 4;  // a step of 256 columns; beginning and end of a tile, in steps
   NativeTiling best{128, 1, steps_of(product)};
   double least = std::numeric_limits<double>::max();
   for (const int columns : {128, 256})
-    for (std::int64_t parts = quotient_up(steps_of(product), longest); parts <= 64; ++parts) {
+    for (std::int64_t parts = fewest; parts <= std::max<std::int64_t>(fewest, most_parts); ++parts) {
       const std::int64_t steps = quotient_up(steps_of(product), parts);
-      if (parts > 1 && steps < 4) break;
+      if (parts > fewest && steps < 4) break;
       const NativeTiling tiling{columns, quotient_up(steps_of(product), steps), steps};
       const double time = static_cast<double>(quotient_up(tiles_of(product, tiling), multiprocessors)) *
                           (static_cast<double>(steps) + ends_of_a_tile * (parts > 1 ? 2 : 1)) *

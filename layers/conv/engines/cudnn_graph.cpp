@@ -161,6 +161,15 @@ struct OperationGraph {
   Descriptor x, w, y, convolves, operation, graph;
 };
 
+// Null if cuDNN has no such operation on 16 bits.
+std::shared_ptr<const OperationGraph> graph_of(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
+                                               CudnnLayout layout) try {
+  return std::make_shared<const OperationGraph>(handle, problem, pass, layout);
+} catch (const Error&) {
+  if (storage_of(problem.precision) == DType::f32) throw;
+  return nullptr;
+}
+
 // The engines that a heuristic proposes, best first; none where it fails.
 std::vector<Descriptor> propose(const Descriptor& graph, cudnnBackendHeurMode_t mode) try {
   constexpr std::int64_t most = 64;  // many: those with tensor cores come first and do not serve fp32
@@ -316,8 +325,9 @@ std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr
 }  // namespace
 
 CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass, CudnnLayout layout, int most) {
-  const auto graph = std::make_shared<const OperationGraph>(handle, problem, pass, layout);
+  const std::shared_ptr<const OperationGraph> graph = graph_of(handle, problem, pass, layout);
   CudnnPlans plans;
+  if (graph == nullptr) return plans;
   std::set<std::string> seen;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     // Usually slow, and slow to benchmark, but the fastest for some strided layers: OverFeat's first in 1.07 ms
@@ -344,7 +354,8 @@ CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPa
 std::unique_ptr<CudnnPlan> cudnn_graph(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
                                        const CudnnPlanName& name) {
   const CudnnLayout layout = name.family == "nhwc" ? CudnnLayout::nhwc : CudnnLayout::nchw;
-  const auto graph = std::make_shared<const OperationGraph>(handle, problem, pass, layout);
+  const std::shared_ptr<const OperationGraph> graph = graph_of(handle, problem, pass, layout);
+  if (graph == nullptr) return nullptr;
   std::vector<Descriptor> config = configure(graph->graph, name);
   Traits traits(config.back(), layout);
   if (!traits.keeps(problem.precision)) return nullptr;
