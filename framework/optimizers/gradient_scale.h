@@ -7,8 +7,8 @@ namespace twiddle {
 
 // The factor of the loss that keeps gradients within the range of f16 (Micikevicius et al. 2018), and its history.
 struct LossScale {
-  // A scale that adapts begins at `first`. A gradient that is not finite halves it, to 1 at least, and skips the
-  // update; `period` updates in a row double it, to `largest` at most.
+  // A scale that adapts begins at `first`. A gradient that is not finite divides it by two, to 1 at least, and skips
+  // the update; `period` updates in a row double it, to `largest` at most.
   static constexpr double first = 65536, largest = 16777216;
   static constexpr int period = 2000;
 

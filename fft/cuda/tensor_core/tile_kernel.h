@@ -17,14 +17,14 @@
 //     has_step(), tile()  whether a step is left, and its tile
 //     fill(stage, full)   fills a stage with the step, and moves on
 //   Consumer    (arguments, shared, group, thread):
-//     fetch(step), load(stage)   before and after the step is there
-//     load_a(chunk)              A of a chunk of k, to registers if it must be there
+//     fetch(step), load(stage)   before and after the step has arrived
+//     load_a(chunk)              A of a chunk of k, if it must be in registers
 //     has(chunk)                 false beyond the last k
 //     a(plane, k16), b(plane, k16, piece)
 //     add(piece, products, sums, release)   the products of a step; not if `keeps`
 //     store(work, sums)                     a complete tile
 //   multiply<Sign, Keep>(sums, a, b)   a term
-//   terms, k16s, k16s_at_once          the products of a step, each of 16 k, of which a chunk has so many
+//   terms, k16s, k16s_at_once          the products of a step; its groups of 16 k, and those of a chunk
 //   pieces, sums, sums_a_thread        of C's columns, one after another; sums of a piece (re and im), and in a thread
 //   keeps                              whether tensor cores add the steps to the sums
 //   stages, producers, consumers       of the ring; warpgroups of 128 threads
