@@ -116,7 +116,7 @@ void write_switches(Context& ctx, const Sequential& net, const Batch& batch, Saf
 Tensor train(Context& ctx, const Experiment& experiment, const std::vector<Batch>& batches,
              const Arguments& arguments) {
   const std::unique_ptr<Communicator> one_rank = make_one_rank();
-  const StepOptions options = step_options(experiment.config, {}, nullptr, false, *one_rank);
+  const StepOptions options = step_options(experiment.config, {}, nullptr, true, *one_rank);
   TrainStep step(ctx, *experiment.model.net, *experiment.loss, *experiment.optimizer, options);
   std::vector<float> losses;
   for (int i = 0; i < arguments.steps; ++i) {
