@@ -91,7 +91,8 @@ def rows_of(file, config, seed, folder, arguments):
 
 
 def line_of(row):
-    return f"{row['network']} {row['precision']} {row['program']:7s} {'seed' if 'seed' in row else 'mean'} {row.get('seed', ''):<2} {row['error']:.2e}"
+    which = f"seed {row['seed']}" if "seed" in row else "mean"
+    return f"{row['network']} {row['precision']} {row['program']:7s} {which:7s} {row['error']:.2e}"
 
 
 def means_of(rows):
