@@ -1,14 +1,16 @@
-// One forward and backward pass, and a few steps, of a model on given weights and one given batch; writes all results
-// to a file that torch_numerics.py and torch_steps.py compare with PyTorch's.
+// One forward and backward pass, and a few steps, of a model on given weights and one given batch, or only the steps on
+// several batches. Writes all results to a file that torch_numerics.py, torch_steps.py and torch_losses.py compare with
+// PyTorch's.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
+#include "models/checkpoints/checkpoint.h"
 #include "models/checkpoints/weights.h"
 #include "models/config/experiment.h"
-#include "models/training/train_step.h"
+#include "models/training/run_setup.h"
 
 namespace twiddle {
 
@@ -25,7 +27,8 @@ struct Arguments {
 constexpr const char* usage =
     "twiddle_numerics MODEL.yaml WEIGHTS BATCH OUTPUT [--device D] [--engine E] [--steps N] [--rate R]\n"
     "                [--set KEY=VALUE] ...\n"
-    "WEIGHTS, BATCH (images, labels) and OUTPUT are safetensors files.";
+    "WEIGHTS, BATCH (images, labels) and OUTPUT are safetensors files. If the images have five dimensions, each step\n"
+    "has the next batch, and OUTPUT has only the losses.";
 
 Arguments parse(const std::vector<std::string>& words) {
   Arguments arguments;
@@ -64,12 +67,25 @@ Experiment experiment_of(const Arguments& arguments) {
   return load_experiment(arguments.model, overrides);
 }
 
-Batch batch_of(Context& ctx, const std::string& path) {
+HostArray part_of(const HostArray& array, std::size_t index) {
+  const Shape shape(array.shape.begin() + 1, array.shape.end());
+  const auto bytes = static_cast<std::ptrdiff_t>(ArrayFacts{array.type, shape}.bytes());
+  const auto begin = array.bytes.begin() + static_cast<std::ptrdiff_t>(index) * bytes;
+  return {array.type, shape, {begin, begin + bytes}};
+}
+
+std::vector<Batch> batches_of(Context& ctx, const std::string& path) {
   const SafeTensors contents = read_safetensors(path);
   const auto images = contents.arrays.find("images"), labels = contents.arrays.find("labels");
   if (images == contents.arrays.end() || labels == contents.arrays.end())
     throw Error(ErrorKind::data, path + ": a batch is made of 'images' and 'labels'");
-  return {to_tensor(*ctx.stream, images->second), to_tensor(*ctx.stream, labels->second), {}};
+  if (images->second.shape.size() < 5)
+    return {{to_tensor(*ctx.stream, images->second), to_tensor(*ctx.stream, labels->second), {}}};
+  std::vector<Batch> batches;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(images->second.shape[0]); ++i)
+    batches.push_back(
+        {to_tensor(*ctx.stream, part_of(images->second, i)), to_tensor(*ctx.stream, part_of(labels->second, i)), {}});
+  return batches;
 }
 
 // Stores logits, loss and gradients, then clears the gradients.
@@ -97,11 +113,16 @@ void write_switches(Context& ctx, const Sequential& net, const Batch& batch, Saf
 }
 
 // The loss before each step, by the config's optimizer at one rate.
-Tensor train(Context& ctx, const Experiment& experiment, const Batch& batch, const Arguments& arguments) {
-  TrainStep step(ctx, *experiment.model.net, *experiment.loss, *experiment.optimizer, {});
+Tensor train(Context& ctx, const Experiment& experiment, const std::vector<Batch>& batches,
+             const Arguments& arguments) {
+  const std::unique_ptr<Communicator> one_rank = make_one_rank();
+  const StepOptions options = step_options(experiment.config, {}, nullptr, true, *one_rank);
+  TrainStep step(ctx, *experiment.model.net, *experiment.loss, *experiment.optimizer, options);
   std::vector<float> losses;
-  for (int i = 0; i < arguments.steps; ++i)
+  for (int i = 0; i < arguments.steps; ++i) {
+    const Batch& batch = batches[static_cast<std::size_t>(i) % batches.size()];
     losses.push_back(step.run(batch, arguments.rate).to_vector(*ctx.stream).at(0));
+  }
   return Tensor::from(*ctx.stream, {arguments.steps}, losses);
 }
 
@@ -111,11 +132,13 @@ void run(const Arguments& arguments) {
   Context ctx(experiment.device, experiment.config.seed);
   model.net->initialize(ctx);
   load_weights(arguments.weights, ctx, *model.net);
-  const Batch batch = batch_of(ctx, arguments.batch);
+  const std::vector<Batch> batches = batches_of(ctx, arguments.batch);
   SafeTensors results;
-  run_once(ctx, *model.net, batch, results);
-  write_switches(ctx, *model.net, batch, results);
-  if (arguments.steps > 0) results.arrays["losses"] = to_host(*ctx.stream, train(ctx, experiment, batch, arguments));
+  if (batches.size() == 1) {
+    run_once(ctx, *model.net, batches[0], results);
+    write_switches(ctx, *model.net, batches[0], results);
+  }
+  if (arguments.steps > 0) results.arrays["losses"] = to_host(*ctx.stream, train(ctx, experiment, batches, arguments));
   write_safetensors(arguments.output, results);
 }
 

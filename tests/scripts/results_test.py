@@ -203,6 +203,10 @@ class Check(Results):
         row = {"program": "paper:lavin", "network": "vgg_e", "batch": 1, "median_ms": 9.1, "source": "table 4"}
         self.assertEqual(self.broken_rules(lambda run: run["rows"].append(row)), [""])
 
+    def test_a_training_has_a_seed(self):
+        row = {"command": "twiddle-1", "program": "twiddle", "network": "digits", "batch": 32, "seed": 1, "top1_percent": 97.3}
+        self.assertEqual(self.broken_rules(lambda run: run["rows"].append(row)), [""])
+
     def test_runs_are_unique(self):
         for name in ["0007-h100-networks.json", "0007-h200-networks.json"]:
             self.write(f"docs/results/runs/{name}", json.dumps(RUN))
