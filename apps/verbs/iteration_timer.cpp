@@ -99,8 +99,6 @@ void IterationTimer::warm_up(TrainStep& step, IterationTimes& times) {
 }
 
 void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, IterationTimes& times) {
-  FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
-  if (spectra) spectra->reset_use();  // excludes the warm-up
   sample(
       seconds, steps, times, [&] { run(step); },
       [&] {
@@ -109,7 +107,6 @@ void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, Iter
         times.backward.samples.push_back(events.backward->milliseconds_since(*events.forward));
         times.update.samples.push_back(events.update->milliseconds_since(*events.backward));
       });
-  if (spectra) times.spectra = spectra->use();
 }
 
 void IterationTimer::sample(double seconds, int steps, IterationTimes& times, const std::function<void()>& step,
@@ -121,6 +118,8 @@ void IterationTimer::sample(double seconds, int steps, IterationTimes& times, co
   if (steps == 0 && stream.device().kind != Device::Kind::cpu)
     times.steps_a_sample =
         as_rank_0(std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, step), 1e-3)), 1, 100));
+  FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
+  if (spectra) spectra->reset_use();  // excludes what ran before
   const std::int64_t allocations = allocated(), waits = stream.synchronizations();
   const Clock::time_point end =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -135,6 +134,7 @@ void IterationTimer::sample(double seconds, int steps, IterationTimes& times, co
   times.allocations = allocated() - allocations;
   times.waits = stream.synchronizations() - waits;
   times.memory = stream.memory();
+  if (spectra) times.spectra = spectra->use();
 }
 
 IterationTimes IterationTimer::forward_passes(double seconds, int steps, bool capture) {
