@@ -1,6 +1,7 @@
 #include "layers/conv/engines/engines.h"
 
 #include <limits>
+#include <utility>
 
 #include "fft/native_product.h"
 #include "fft/pair_product.h"
@@ -60,7 +61,7 @@ void run_pairs(Stream& stream, TensorCores cores, const ConvProblem& problem, Co
   run_pair_product(stream, cores, product);
 }
 
-// The same of 16-bit matrices, which are multiplied as they are. Pointers are those of a run.
+// The same for 16-bit matrices, which are not split, without pointers.
 NativeProduct native_product_of(const ConvProblem& p, ConvPass pass) {
   NativeProduct product{.type = storage_of(p.precision)};
   if (is_linear(p)) {
@@ -82,17 +83,20 @@ NativeProduct native_product_of(const ConvProblem& p, ConvPass pass) {
   return product;
 }
 
+// A and B of that product.
+std::pair<const Tensor*, const Tensor*> native_factors(const ConvProblem& p, ConvPass pass, const ConvOperands& of) {
+  if (pass == ConvPass::backward_weight) return {&of.y, &of.x};
+  const Tensor* const data = pass == ConvPass::forward ? &of.x : &of.y;
+  return is_linear(p) ? std::pair(data, &of.w) : std::pair(&of.w, data);
+}
+
 void run_native(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
   NativeProduct product = native_product_of(problem, pass);
+  const auto [left, right] = native_factors(problem, pass, operands);
+  // The gradient of a network's output is f32.
+  const Tensor a = cast(stream, *left, product.type), b = cast(stream, *right, product.type);
   Tensor& result = result_of(pass, operands);
-  // A network's output and its gradient are f32.
-  const auto read = [&](const Tensor& tensor) { return cast(stream, tensor, product.type); };
-  const bool of_weight = pass == ConvPass::backward_weight;
-  const Tensor w = of_weight ? Tensor() : read(operands.w), y = pass == ConvPass::forward ? Tensor() : read(operands.y),
-               x = pass == ConvPass::backward_input ? Tensor() : read(operands.x);
-  const bool weights_first = !is_linear(problem) && !of_weight;
-  product.a = elements_of(weights_first ? w : pass == ConvPass::forward ? x : y);
-  product.b = elements_of(weights_first ? (pass == ConvPass::forward ? x : y) : of_weight ? x : w);
+  product.a = elements_of(a), product.b = elements_of(b);
   product.c = write_elements_of(result), product.type_of_c = result.type();
   if (pass == ConvPass::forward) {
     product.bias = read_if_defined(operands.bias);
