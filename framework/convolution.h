@@ -112,8 +112,8 @@ class ConvEngine {
   // Returns why the engine has no plan, if the problem alone does not show it; else empty.
   virtual std::string refusal(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }
   virtual bool pays(const ConvProblem& /*problem*/) const { return true; }  // false: the heuristic skips this engine
-  // Whether its plans for a problem of 16 bits read and write that type, and f32 in its place: a network's output is
-  // f32. Otherwise cast_around (layers/conv/cast_around.h) makes such plans from the engine's tf32 plans.
+  // Whether its plans for a problem of 16 bits read and write that type, and accept f32, as a network's output is f32.
+  // If not, cast_around (layers/conv/cast_around.h) makes such plans from the engine's tf32 plans.
   virtual bool takes_16_bits(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return false; }
   virtual std::string library() const { return {}; }  // "cuDNN 91900": the vendor library that does the work
   virtual void forget() {}                            // frees what its plans keep

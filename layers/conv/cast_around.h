@@ -15,9 +15,10 @@ std::shared_ptr<const ConvPlan> cast_around(std::shared_ptr<const ConvPlan> plan
 std::shared_ptr<const ConvPlan> cast_to_16_bits(std::shared_ptr<const ConvPlan> plan, const ConvProblem& problem,
                                                 ConvPass pass);
 
-// Returns `engine` with plans for problems of 16 bits: its own where it takes_16_bits, else a cast around each plan of
-// the tf32 problem. A tf32 plan loses nothing by reading 16 bits: tf32 holds 11 significant bits, bf16 8 and fp16 11.
-// If it exceeds fp16's limit because it transforms, the engine's fp32 plans are also in that list.
+// Returns `engine` with plans for problems of 16 bits: its own if it takes_16_bits and has some, else a cast around
+// each plan of the tf32 problem. A tf32 plan loses nothing by reading 16 bits: tf32 has 11 significant bits, bf16 8 and
+// fp16
+// 11. Some tf32 plans that transform exceed fp16's error limit; an engine's list for tf32 has its fp32 plans, too.
 std::unique_ptr<ConvEngine> cast_around(std::unique_ptr<ConvEngine> engine);
 
 }  // namespace twiddle

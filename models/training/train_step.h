@@ -114,7 +114,7 @@ class TrainStep {
   std::vector<Parameter*> parameters_;
   std::vector<Parameter*> running_;  // batch norm's averages
   Tensor sums_;
-  Tensor own_sums_;                     // as sums_, of this rank's rows and of the update under way, where sums_ wait
+  Tensor own_sums_;                     // as sums_, of this rank's rows since the last update, which adds them to sums_
   std::optional<GradientScale> scale_;  // none: gradients are used as they are
   StepInputs inputs_;
   StepEvents events_;
